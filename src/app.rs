@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::transport::{RateLimit, TrustedProxies};
-use corbie_mcp::{AuditSink, Health, Limits, RegistrationError, Server};
+use corbie_mcp::{AllowList, AuditSink, Health, Limits, RegistrationError, Server};
 use serde_json::{Map, Value, json};
 
 use crate::access::{Access, TokenFileError};
 use crate::audit_log::AuditFile;
+use crate::classify::taxonomy::Taxonomy;
 use crate::classify::{self, Classification};
 use crate::config::egress_policy::EgressPolicy;
-use crate::config::{self, Config, ConfigError, LoadedConfig, Sources};
+use crate::config::{self, Config, ConfigError, Diagnostic, KeyPath, LoadedConfig};
 use crate::console;
 use crate::doctor;
 use crate::external_classifier::{ExternalClassifier, State};
@@ -30,16 +31,18 @@ use crate::providers::registry::ProviderRegistry;
 use crate::route::classifier::PromptClassifier;
 use crate::route::{self, Router};
 use crate::supervisor;
+use crate::util::did_you_mean;
 use crate::util::sanitize::without_folders;
 
 /// Instructions for models, sent to clients in `initialize`.
-const INSTRUCTIONS: &str = "corbie sorts texts into categories and recommends a model for each: `list_categories`, \
-`classify_text`, `batch_categorize`; `get_taxonomy`, `check_taxonomy` and `save_taxonomy` read and change the categories, \
-`evaluate_categories` measures them. It also asks the models: `chat_completion` sends a prompt to the one that suits it, \
-`explain_route` tells which that would be, `list_models` and `list_providers` what there is. It keeps documents and finds \
-passages in them: `knowledge-add` and `knowledge-import` take files, `knowledge-search` finds what answers a question, `knowledge-get` \
-reads on, `knowledge-ask` answers with citations. Call `list_registered_tools` to see what there is, \
-`get_tool_schema` before you use a tool you do not know, and `inspect_server` to see how the server is doing.";
+const INSTRUCTIONS: &str = "corbie is a document knowledge base, a text classifier and an LLM router. Documents: \
+`knowledge-search` finds passages, `knowledge-get` reads a document, `knowledge-ask` answers a question with \
+citations, `knowledge-add` and `knowledge-import` add files. Classification: `classify_text`, `batch_categorize` and \
+`list_categories`; `get_taxonomy`, `check_taxonomy` and `save_taxonomy` read, validate and replace the categories, \
+`evaluate_categories` measures their accuracy. Language models: `chat_completion` sends a prompt to the best model for \
+it, `explain_route` shows which model would be used, `list_models` and `list_providers` list models and providers. \
+Call `list_registered_tools` to list all tools, `get_tool_schema` before using an unfamiliar tool, and \
+`inspect_server` for the server's status.";
 
 /// Maximum number of retained tasks of tools without their own store.
 const MAX_TASKS: usize = 1000;
@@ -65,15 +68,12 @@ pub struct App {
 pub enum Error {
     #[error(transparent)]
     Registration(#[from] RegistrationError),
-    /// The taxonomy is invalid.
+    /// The taxonomy is invalid, or a setting names a category that it does not have.
     #[error(transparent)]
     Taxonomy(#[from] ConfigError),
-    /// A misspelt category would send prompts out that must stay local.
-    #[error("`router.restricted_categories` names the category `{0}`, which the taxonomy does not have")]
-    UnknownCategory(String),
-    #[error("`audit.file` is `{}`, which cannot be written: {error}; make its folder, or name another file", .path.display())]
+    #[error("cannot write `audit.file` `{}`: {error}; create its folder, or use another path", .path.display())]
     Audit { path: PathBuf, error: io::Error },
-    #[error("`providers.required` is set, and {0}; one that is found on this machine does not count")]
+    #[error("`providers.required` is set, but {0}; detected local servers do not count")]
     NoProvider(route::Error),
     /// An unreadable token file is fatal: guessing would admit or reject the wrong callers.
     #[error(transparent)]
@@ -87,17 +87,17 @@ pub fn build(config: &Config) -> Result<App, Error> {
 
 /// The same for loaded settings, whose sources allow checking them again.
 pub fn build_loaded(loaded: &LoadedConfig) -> Result<App, Error> {
-    assemble(&loaded.config, Some(&loaded.sources))
+    assemble(&loaded.config, Some(loaded))
 }
 
-fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
+fn assemble(config: &Config, loaded: Option<&LoadedConfig>) -> Result<App, Error> {
     // The semantic cache and then the classifier may embed the same query, and users repeat searches.
     let inference = match config.router.cache.semantic || config.knowledge.enabled {
         true => Inference::with_query_cache(config.inference.clone()),
         false => Inference::new(config.inference.clone()),
     };
     let classification = Classification::new(config.classification.clone(), inference.clone())?;
-    let router = router(config, &classification)?;
+    let router = router(config, loaded, &classification)?;
     let knowledge = match config.knowledge.enabled {
         true => {
             let model = config.ocr.vision_model.clone();
@@ -131,8 +131,7 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
             let broken = knowledge.and_then(|part| part.impairment).map(|why| ("knowledge".to_owned(), why));
             let stuck = embedding.impairment().map(|why| ("embedding".to_owned(), why));
             let unaudited = audit.as_ref().and_then(|audit| audit.error());
-            let unaudited =
-                unaudited.map(|why| ("audit".to_owned(), format!("the audit log cannot be written: {why}")));
+            let unaudited = unaudited.map(|why| ("audit".to_owned(), format!("cannot write the audit log: {why}")));
             let begun_anew = supervisor::impairment().map(|why| ("background".to_owned(), why));
             let unshared = shared_files.as_ref().and_then(FileSync::impairment);
             let unshared = unshared.map(|why| ("shared_files".to_owned(), why));
@@ -157,20 +156,21 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
         .instructions(INSTRUCTIONS)
         .limits(limits(config))
         .discovery_ttl(config.registry.cache_ttl.get())
-        .suppress_change_flags()
+        .suppress_legacy_changes()
+        .listed_tools(config.server.tools.names().map_or(AllowList::All, AllowList::names))
         .confirm_destructive(config.trust.confirm_destructive)
         .health(health)
         .builtins();
     let around = classify::EditorContext {
         external_classifier: router.external_classifier().is_some(),
-        pinned_local: config.router.restricted_categories.clone(),
+        required_categories: required_categories(config, loaded),
         publisher: shared_files.clone().map(|shared| Arc::new(shared) as Arc<dyn classify::TaxonomyPublisher>),
     };
     let builder = classify::tools::register(builder, &classification, around);
     let mut builder = route::tools::register(builder, &router);
     builder = builder.tool(doctor::tool::tool(doctor::tool::ServerContext {
         config: config.clone(),
-        sources: sources.cloned(),
+        sources: loaded.map(|loaded| loaded.sources.clone()),
         inference: inference.clone(),
         classification: classification.clone(),
     }));
@@ -221,14 +221,14 @@ fn queue_lengths(inference: &Inference, knowledge: Option<&Knowledge>) -> Map<St
 }
 
 /// The router over the configured providers. It exists without providers too, because most of corbie needs none (X-18).
-fn router(config: &Config, classification: &Classification) -> Result<Router, Error> {
+fn router(config: &Config, loaded: Option<&LoadedConfig>, classification: &Classification) -> Result<Router, Error> {
     let client = HttpClient::with_egress_policy(EgressPolicy::new(&config.network));
     let pool = ProviderRegistry::new(&config.providers, &config.defaults, client);
     if config.providers.required && pool.providers().is_empty() {
         return Err(Error::NoProvider(route::Error::NoProvider));
     }
     let policy = config.classification_policy();
-    check_categories(config, classification)?;
+    check_categories(config, loaded, classification)?;
     let external = config.external_classifier().ok().flatten();
     let external = external.map(|settings| ExternalClassifier::new(settings, pool.client().clone()));
     let own = policy.builtin.then(|| classification.clone());
@@ -236,29 +236,67 @@ fn router(config: &Config, classification: &Classification) -> Result<Router, Er
     Ok(Router::new(config.router.clone(), policy.threshold, classifier, pool))
 }
 
-/// Checks that the categories named in the settings exist. The categories of an external server are not available yet.
-fn check_categories(config: &Config, classification: &Classification) -> Result<(), Error> {
+/// Checks that the categories named in the settings exist, and warns about settings without effect.
+fn check_categories(
+    config: &Config,
+    loaded: Option<&LoadedConfig>,
+    classification: &Classification,
+) -> Result<(), Error> {
     let policies = config.router.policies.values();
     let of_policies = policies.flat_map(|policy| policy.models.keys().chain(policy.fallbacks.keys()));
     for name in of_policies.clone().filter(|name| config.router.restricted_categories.contains(*name)) {
         tracing::warn!(
             category = name,
-            "a policy names models for a category in `router.restricted_categories`, which keeps its own"
+            "ignoring the models that a policy sets for a category in `router.restricted_categories`"
         );
+    }
+    let published = classification.snapshot();
+    let mistakes = unknown_categories(config, loaded, &published.taxonomy);
+    if !mistakes.is_empty() {
+        return Err(Error::Taxonomy(ConfigError::sorted(mistakes)));
     }
     if config.external_classifier().is_ok_and(|external| external.is_some()) {
         return Ok(());
     }
-    let published = classification.snapshot();
     let unknown = |name: &&String| !published.taxonomy.names().any(|known| known == name.as_str());
-    if let Some(name) = config.router.restricted_categories.iter().find(unknown) {
-        return Err(Error::UnknownCategory(name.clone()));
-    }
     let named = config.router.models.keys().chain(config.router.fallbacks.keys()).chain(of_policies);
     for name in named.filter(unknown) {
-        tracing::warn!(category = name, "`router` names a category that the taxonomy does not have");
+        tracing::warn!(category = name, "`router` refers to a category that is not in the taxonomy");
     }
     Ok(())
+}
+
+/// Settings that must not name an unknown category, and the category: a misspelt one would send prompts out that must
+/// stay local, or leave uncertain prompts in the category that was guessed.
+fn required_categories(config: &Config, loaded: Option<&LoadedConfig>) -> Vec<(&'static str, String)> {
+    const FALLBACK: &str = "classification.fallback_category";
+    let fallback = &config.classification.fallback_category;
+    // The default need not exist: a taxonomy may have no category for everything else.
+    let is_set = match loaded {
+        Some(loaded) => loaded.is_set(FALLBACK),
+        None => *fallback != config::classification::Classification::default().fallback_category,
+    };
+    let restricted = config.router.restricted_categories.iter();
+    let restricted = restricted.map(|name| ("router.restricted_categories", name.clone()));
+    restricted.chain(is_set.then(|| (FALLBACK, fallback.clone()))).collect()
+}
+
+/// Settings that name a category which the taxonomy does not have. The categories of an external server are not known
+/// yet.
+pub fn unknown_categories(config: &Config, loaded: Option<&LoadedConfig>, taxonomy: &Taxonomy) -> Vec<Diagnostic> {
+    if config.external_classifier().is_ok_and(|external| external.is_some()) {
+        return Vec::new();
+    }
+    let named = required_categories(config, loaded).into_iter();
+    let unknown = named.filter(|(_, name)| !taxonomy.names().any(|known| known == name.as_str()));
+    let mistake = |(key, name): (&str, String)| {
+        let message = format!("names the category `{name}`, which the taxonomy does not have");
+        let suggestion = did_you_mean::closest(&name, taxonomy.names()).map(str::to_owned);
+        let located = loaded.and_then(|loaded| loaded.error_at(key, message.as_str()).diagnostics.pop());
+        let plain = || Diagnostic { origin: None, path: KeyPath::dotted(key), message, suggestion: None };
+        located.unwrap_or_else(plain).with_suggestion(suggestion)
+    };
+    unknown.map(mistake).collect()
 }
 
 /// Options of all HTTP listeners.

@@ -44,6 +44,9 @@ const RESOURCE_POLICY: (HeaderName, &str) = (HeaderName::from_static("cross-orig
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/console");
 
+/// The Grafana dashboard, for download from the overview: path and content.
+const GRAFANA_DASHBOARD: (&str, &str) = ("grafana-dashboard.json", include_str!("../docs/grafana/corbie.json"));
+
 /// One file, ready to be sent.
 #[derive(Clone)]
 struct Asset {
@@ -123,6 +126,8 @@ fn load_from_disk(name: &str) -> Option<Asset> {
 fn assets() -> &'static HashMap<&'static str, Asset> {
     static ALL: LazyLock<HashMap<&'static str, Asset>> = LazyLock::new(|| {
         let (mut files, mut folders) = (HashMap::new(), vec![&FILES]);
+        let (name, content) = GRAFANA_DASHBOARD;
+        files.extend(build_asset(Path::new(name), Cow::Borrowed(content.as_bytes())).map(|asset| (name, asset)));
         while let Some(folder) = folders.pop() {
             folders.extend(folder.dirs());
             files.extend(folder.files().filter_map(|file| {
@@ -151,6 +156,7 @@ fn content_type_of(name: &Path) -> Option<&'static str> {
         "html" => "text/html; charset=utf-8",
         "css" => "text/css; charset=utf-8",
         "js" => "text/javascript; charset=utf-8",
+        "json" => "application/json",
         "svg" => "image/svg+xml",
         _ => return None,
     })

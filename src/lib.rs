@@ -12,6 +12,7 @@ pub mod console;
 pub mod doctor;
 pub mod file_sync;
 pub mod reload;
+pub mod running_servers;
 pub mod telemetry;
 
 pub use corbie_classify::{self as classify, evaluate, external_classifier, inference};

@@ -99,12 +99,12 @@ impl ConfigReloader {
         let mut next = match read {
             Ok(Ok(next)) => next,
             Ok(Err(error)) => {
-                tracing::error!("the new settings are refused and the old ones stay:\n{error}");
+                tracing::error!("rejected the new settings and kept the previous ones:\n{error}");
                 self.server.audit().record_event(AuditEvent::new("reload_refused").detail("settings"));
                 // Revoked tokens are removed even if other settings are invalid.
                 return self.apply_tokens(&loaded.config);
             }
-            Err(_) => return tracing::error!("the new settings cannot be read and the old ones stay"),
+            Err(_) => return tracing::error!("cannot load the new settings; keeping the previous ones"),
         };
         // A project file that restricted callers no longer takes effect, such as after `corbie config untrust`. At start
         // corbie would not listen; open listeners keep the lower levels.
@@ -121,9 +121,7 @@ impl ConfigReloader {
         let is_outdated =
             |loaded: &LoadedConfig| loaded.layers.iter().any(|layer| layer.approval == Approval::Outdated);
         if is_outdated(&next) && !is_outdated(&loaded) {
-            self.server
-                .audit()
-                .record_event(AuditEvent::new("reload_refused").detail("settings that are not approved"));
+            self.server.audit().record_event(AuditEvent::new("reload_refused").detail("unapproved settings"));
         }
         let (before, after) = (loaded.fingerprints(), next.fingerprints());
         // A missing file, or a file that is empty while it is being rewritten, is not treated as one without settings,
@@ -134,7 +132,7 @@ impl ConfigReloader {
         let stays = |layer: &&Layer| is_gone(layer) && !is_withdrawn(layer, &loaded.sources);
         if let Some(gone) = loaded.layers.iter().filter(was_read).find(stays) {
             let path = gone.path.display();
-            tracing::error!(%path, "a file of settings is gone or empty; the old settings stay");
+            tracing::error!(%path, "settings file is missing or empty; keeping the previous settings");
             self.server.audit().record_event(AuditEvent::new("reload_refused").detail("settings"));
             return self.apply_tokens(&loaded.config);
         }
@@ -143,19 +141,19 @@ impl ConfigReloader {
         if !before.same(after, "providers") || !before.same(after, "defaults") {
             let is_same = |name: &str| before.same(after, &format!("providers.{name}"));
             self.providers.replace(&next.config.providers, &next.config.defaults, is_same).await;
-            tracing::info!(providers = self.providers.providers().len(), "providers were read again");
+            tracing::info!(providers = self.providers.providers().len(), "providers reloaded");
             self.server.audit().record_event(AuditEvent::new("reload").detail("providers"));
         }
         if !before.same(after, "trust") {
             let trust = &next.config.trust;
             let level = |via| trust.level(via).as_str();
             let (stdio, loopback, remote) = (level(Via::Stdio), level(Via::Loopback), level(Via::Remote));
-            tracing::info!(stdio, loopback, remote, "trust was read again");
+            tracing::info!(stdio, loopback, remote, "trust settings reloaded");
             let detail = format!("trust: stdio {stdio}, loopback {loopback}, remote {remote}");
             self.server.audit().record_event(AuditEvent::new("reload").detail(detail));
         }
         for section in before.differing(after).filter(|section| !RELOADABLE_SECTIONS.contains(section)) {
-            tracing::warn!(section, "settings of this section have changed and count from the next start");
+            tracing::warn!(section, "changed settings of this section take effect after a restart");
         }
         *lock(&self.loaded) = next;
     }
@@ -175,7 +173,7 @@ impl ConfigReloader {
                     }
                 }
             }
-            Err(error) => tracing::error!("the new tokens are refused and the old ones stay: {error}"),
+            Err(error) => tracing::error!("rejected the new tokens and kept the previous ones: {error}"),
         }
     }
 }

@@ -45,6 +45,8 @@ mod help;
 mod hostile_folder;
 #[path = "cli/http.rs"]
 mod http;
+#[path = "cli/init.rs"]
+mod init;
 #[cfg(unix)]
 #[path = "cli/isolation.rs"]
 mod isolation;
@@ -88,6 +90,8 @@ mod readme_and_agents;
 mod reference;
 #[path = "cli/requirement_ids.rs"]
 mod requirement_ids;
+#[path = "cli/running_server.rs"]
+mod running_server;
 #[path = "cli/settings.rs"]
 mod settings;
 #[path = "cli/snapshots.rs"]
@@ -105,6 +109,11 @@ mod terminal;
 #[cfg(unix)]
 #[path = "cli/terminal_escapes.rs"]
 mod terminal_escapes;
+#[cfg(unix)]
+#[path = "cli/terminal_width.rs"]
+mod terminal_width;
+#[path = "cli/tool_selection/mod.rs"]
+mod tool_selection;
 #[path = "cli/upstream.rs"]
 mod upstream;
 #[path = "cli/websocket.rs"]

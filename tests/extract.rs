@@ -13,6 +13,7 @@ mod formats;
 mod limits;
 #[path = "extract/ocr/mod.rs"]
 mod ocr;
+#[allow(dead_code, reason = "shared with the tests of the knowledge base, which use more of it")]
 #[path = "extract/sample_files.rs"]
 mod sample_files;
 

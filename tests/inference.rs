@@ -127,7 +127,7 @@ async fn a_text_the_model_fails_on_fails_its_caller_and_no_other() {
     assert_eq!(good.unwrap().len(), 100);
     let error = bad.unwrap_err();
     assert!(matches!(error, Error::InvalidVector { index: 90, .. }), "{error:?}");
-    assert!(error.to_string().contains("no usable vector for text 91"), "{error}");
+    assert!(error.to_string().contains("an invalid vector for text 91"), "{error}");
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn a_model_that_cannot_be_loaded_says_why_and_works_once_it_is_mended() {
     let embedding = EmbeddingModel { path: Some(folder.path().into()), ..EmbeddingModel::default() };
     let inference = Inference::new(Settings { embedding, ..Settings::default() });
     let broken = inference.embed(vec!["one".into()], Purpose::Passage).await;
-    assert!(matches!(&broken, Err(Error::Model(why)) if why.contains("`model.onnx` is not there")), "{broken:?}");
+    assert!(matches!(&broken, Err(Error::Model(why)) if why.contains("`model.onnx` is missing")), "{broken:?}");
     TableModel::default().write(folder.path());
     let mended = inference.embed(vec!["one".into()], Purpose::Passage).await.unwrap();
     assert_eq!(mended[0].vector.len(), small_model::WIDTH);
@@ -190,7 +190,7 @@ async fn a_model_that_does_not_come_back_fails_whose_texts_it_is_at_and_another_
         assert_eq!(other.await.unwrap().unwrap().len(), 1, "it only waited, and is served by the next");
     }
     assert_eq!(embed("three").await.unwrap().unwrap().len(), 1);
-    assert!(inference.impairment().is_some_and(|why| why.contains("another has its place")));
+    assert!(inference.impairment().is_some_and(|why| why.contains("another instance of it is in use")));
     assert!(metrics(&inference).contains("inference_stuck_threads 1"), "{}", metrics(&inference));
     assert_eq!(inference.texts_waiting(), 0, "what waited for the first takes no room");
     drop(hold);
@@ -213,6 +213,6 @@ async fn models_that_never_come_back_are_not_loaded_for_ever() {
         assert!(matches!(embedded, Err(Error::ModelTimeout(_))), "{embedded:?}");
     }
     assert_eq!(used.load(Ordering::SeqCst), 3, "no more threads and models are left behind");
-    assert!(inference.impairment().is_some_and(|why| why.contains("not tried again")));
+    assert!(inference.impairment().is_some_and(|why| why.contains("is disabled until")));
     drop(hold);
 }

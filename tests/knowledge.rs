@@ -56,6 +56,10 @@ mod import;
 mod limits;
 #[path = "knowledge/model_sync.rs"]
 mod model_sync;
+#[path = "knowledge/output_schemas.rs"]
+mod output_schemas;
+#[path = "knowledge/page_numbers.rs"]
+mod page_numbers;
 #[path = "knowledge/processing.rs"]
 mod processing;
 #[path = "knowledge/progress.rs"]

@@ -86,9 +86,9 @@ fn s09_a_stream_keeps_its_place_until_its_end() {
     let limits = json!({ "max_concurrent": 1, "max_concurrent_per_caller": 1, "max_queued": 0 });
     let (_server, client) = server_with_limits(&provider, &limits);
     let stream = open_stream(&client, &chat_request("go on"));
-    assert_refused(&client.post(CHAT, &chat_request("me too")), 429, "rate_limit_error", "the server is busy");
+    assert_refused(&client.post(CHAT, &chat_request("me too")), 429, "rate_limit_error", "server is overloaded");
     let embeddings = json!({ "model": "auto", "input": "a text" });
-    assert_refused(&client.post("/v1/embeddings", &embeddings), 429, "rate_limit_error", "the server is busy");
+    assert_refused(&client.post("/v1/embeddings", &embeddings), 429, "rate_limit_error", "server is overloaded");
     let tool = client.post("/mcp", &call(1, "inspect_server", json!({})));
     assert_eq!((tool.status, &tool.json()["error"]["code"]), (429, &json!(-32002)));
     // Lookups need no permit.
@@ -155,7 +155,7 @@ fn k41_a_caller_may_let_so_much_wait_also_after_a_restart() {
         let refused = upload(client, 300_000);
         assert_eq!((refused.status, &refused.json()["error"]), (429, &json!("too_many_uploads")));
         let told = refused.json()["message"].to_string();
-        assert!(told.contains("1 of the 1 MB that one caller may have") && told.contains("knowledge-add"), "{told}");
+        assert!(told.contains("your pending uploads use 1 of 1 MB") && told.contains("knowledge-add"), "{told}");
     };
     check(&client);
     first.terminate();

@@ -232,7 +232,7 @@ async fn a13_a_move_that_is_interrupted_says_how_to_go_on() {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let (told, code) = json_output(&child.wait_with_output().unwrap());
     assert_eq!((code, &told["error"]), (Some(130), &json!("interrupted")), "{told}");
-    assert!(told["message"].as_str().unwrap().contains("the same command goes on"), "{told}");
+    assert!(told["message"].as_str().unwrap().contains("run the same command to continue"), "{told}");
     let done = told["documents_done"].as_u64().unwrap();
     assert!((1..60).contains(&done), "{done}");
     assert_eq!(migrate_all(&sqlite_address(&first), &store_address(&there))["documents_passed_over"], done);

@@ -60,16 +60,16 @@ async function authenticate() {
 export async function promptForToken({ rejection, dismissible = false } = {}) {
   const input = h("input", { type: "password", name: "token", autocomplete: "off", required: true, "aria-describedby": rejection ? "token-refused token-why" : "token-why", spellcheck: "false" });
   const entered = await dialog({
-    title: dismissible ? "Use another token" : "This server needs a token",
+    title: dismissible ? "Change token" : "Token required",
     body: [
       rejection ? h("p.problem", { id: "token-refused", role: "alert" }, inlineCode(sentence(rejection))) : null,
       // Also shown after a rejected token.
-      h("p.quiet", { id: "token-why" }, "It keeps this page from being used by others. The person who runs the server has it, or makes one:"),
+      h("p.quiet", { id: "token-why" }, "The server requires an API token. Its operator can create one:"),
       h("pre", "corbie tokens create console"),
       h("label", "Token", input),
-      h("p.quiet.small", "It stays in this tab, and goes when the tab is closed."),
+      h("p.quiet.small", "Stored in this tab only, until the tab is closed."),
     ],
-    confirm: "Continue",
+    confirm: "Sign in",
     dismissible,
     value: () => input.value.trim(),
   });
@@ -85,7 +85,7 @@ async function checkLiveness() {
   try {
     await fetch("/live", { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(LIVENESS_TIMEOUT) });
   } catch {
-    throw new RequestError("offline", "The server cannot be reached.");
+    throw new RequestError("offline", "Server unreachable.");
   }
 }
 
@@ -95,7 +95,7 @@ function waitForServer() {
   waiting ??= (async () => {
     state.online = false;
     document.documentElement.dataset.offline = "";
-    showNotice("The server cannot be reached. Trying again…");
+    showNotice("Server unreachable. Reconnecting…");
     for (let delay = MIN_RECONNECT_DELAY; ; delay = Math.min(delay * 1.5, MAX_RECONNECT_DELAY)) {
       await sleep(delay);
       try {
@@ -106,7 +106,7 @@ function waitForServer() {
     state.online = true;
     delete document.documentElement.dataset.offline;
     waiting = undefined;
-    showNotice("The server is there again.", "good");
+    showNotice("Reconnected.", "good");
     setTimeout(() => state.online && showNotice(), 2_500);
     for (const listener of [...reconnectListeners]) listener();
   })();
@@ -122,7 +122,9 @@ function showNotice(text, kind = "") {
 
 const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-observe(({ status, quiet }) => {
+observe(({ status, quiet, isCancelled }) => {
+  // Cancelled by this page, for example because the user has left it: this says nothing about the server.
+  if (isCancelled) return;
   // No status: there was no response. The notice reports a lost connection; the caller handles its own error.
   if (status === 0 && !quiet) probe();
   // A revoked token: the user is asked for another one. The component that waits for `connect` reports its errors.

@@ -65,6 +65,20 @@ export function debounce(callback, delay = 150) {
   return debounced;
 }
 
+/**
+ * Calls `submit` on Enter; Shift+Enter inserts a line break. With `multiline`, for fields with one item per line, only
+ * Ctrl+Enter or Cmd+Enter submits. Returns the field.
+ */
+export function submitOnEnter(field, submit, { multiline = false } = {}) {
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (multiline && !event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    submit(event);
+  });
+  return field;
+}
+
 /** Highlights ranges of a text; returns nodes. `ranges` are [from, to) in UTF-16 units, sorted. */
 export function highlight(text, ranges) {
   const nodes = [];

@@ -40,7 +40,7 @@ export function installShortcuts() {
 function showHelp() {
   const rows = [
     ["g then o", "Overview"], ["g then k", "Knowledge"], ["g then c", "Classify"], ["g then r", "Routing"], ["g then t", "Tools"],
-    ["/", "To the field that searches or asks"], ["Escape", "Out of a field or a dialog"], ["?", "This list"],
+    ["/", "Focus the search or question field"], ["Escape", "Leave a field or close a dialog"], ["?", "Show keyboard shortcuts"],
   ];
-  messageDialog("Keys", h("table", h("tbody", rows.map(([key, what]) => h("tr", h("td", h("kbd", key)), h("td", what))))));
+  messageDialog("Keyboard shortcuts", h("table", h("tbody", rows.map(([key, what]) => h("tr", h("td", h("kbd", key)), h("td", what))))));
 }

@@ -57,7 +57,7 @@ async function show({ focus = true } = {}) {
 
 function drawStatus(server) {
   const isDark = () => document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  const theme = h("button.plain", { "aria-label": "Light or dark", title: "Light or dark", onclick: toggle });
+  const theme = h("button.plain", { "aria-label": "Toggle dark mode", title: "Toggle dark mode", onclick: toggle });
   function toggle() {
     const next = isDark() ? "light" : "dark";
     document.documentElement.dataset.theme = next;
@@ -66,16 +66,16 @@ function drawStatus(server) {
   }
   const draw = () => fill(theme, icon(isDark() ? "light" : "dark"));
   draw();
-  const key = h("button.plain", { "aria-label": "Token", title: "Use another token", onclick: async () => (await promptForToken({ dismissible: true })) && connect().catch(toastError) }, icon("key"));
-  fill(document.getElementById("standing"),
-    h("span.who", { title: "How far this server trusts this page" }, h("span.badge", { class: server.trust === "TRUSTED" ? "good" : "" }, server.trust?.toLowerCase() ?? "")),
+  const key = h("button.plain", { "aria-label": "Token", title: "Change token", onclick: async () => (await promptForToken({ dismissible: true })) && connect().catch(toastError) }, icon("key"));
+  fill(document.getElementById("status"),
+    h("span.who", { title: "Trust level of this page" }, h("span.badge", { class: server.trust === "TRUSTED" ? "good" : "" }, server.trust?.toLowerCase() ?? "")),
     h("span.version", `${server.name} ${server.version}`),
     h("div.row", theme, token.get() ? key : null));
 }
 
 async function start() {
   installShortcuts();
-  fill(main, h("p.quiet", "One moment…"));
+  fill(main, h("p.quiet", "Loading…"));
   try {
     drawStatus(await connect());
   } catch (error) {

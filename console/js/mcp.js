@@ -36,7 +36,7 @@ export function isRetryable(error) {
   return ["offline", "rate", "token"].includes(kind) || error.timedOut === true || status >= 500 || TRANSIENT_ERRORS.has(data?.error_type ?? structured?.error?.type ?? structured?.error);
 }
 
-/** Observers of every exchange: (exchange) => void, with method, request, status, response, milliseconds. */
+/** Observers of every exchange: (exchange) => void, with method, request, status, response, milliseconds, isCancelled. */
 const listeners = new Set();
 export const observe = (listener) => (listeners.add(listener), () => listeners.delete(listener));
 
@@ -61,6 +61,8 @@ export async function request(method, params = {}, { signal, onprogress, quiet }
     "io.modelcontextprotocol/protocolVersion": PROTOCOL_VERSION,
     "io.modelcontextprotocol/clientInfo": { name: "corbie-console", version: "1" },
     "io.modelcontextprotocol/clientCapabilities": {},
+    // The overview shows the traffic of other clients, and not its own polling.
+    "corbie/excludeFromHistory": true,
     ...(onprogress ? { progressToken: `p${id}` } : {}),
   };
   const body = { jsonrpc: "2.0", id, method, params: { ...params, _meta: { ...params._meta, ...meta } } };
@@ -76,21 +78,25 @@ export async function request(method, params = {}, { signal, onprogress, quiet }
   const timeout = AbortSignal.timeout(REQUEST_TIMEOUT);
   let status = 0;
   let message;
+  let isCancelled = false;
   try {
     const response = await fetch(ENDPOINT, { method: "POST", headers, body: JSON.stringify(body), signal: signal ? AbortSignal.any([signal, timeout]) : timeout, credentials: "omit", cache: "no-store" });
     status = response.status;
     message = await readMessage(response, id, onprogress);
   } catch (error) {
-    if (error.name === "AbortError") throw new RequestError("cancelled", "It was cancelled.");
-    if (error.name === "TimeoutError") throw new RequestError("failed", "The server did not answer in time. Try again, or look at its log.", { timedOut: true });
+    if (error.name === "AbortError") {
+      isCancelled = true;
+      throw new RequestError("cancelled", "Cancelled.");
+    }
+    if (error.name === "TimeoutError") throw new RequestError("failed", "The request timed out. Try again, or check the server log.", { timedOut: true });
     if (error instanceof RequestError) throw error;
-    throw new RequestError("offline", "The server cannot be reached. Is `corbie serve` still running?");
+    throw new RequestError("offline", "Server unreachable. Is `corbie serve` running?");
   } finally {
-    const exchange = { method, request: body, status, response: message, milliseconds: performance.now() - started, quiet };
+    const exchange = { method, request: body, status, response: message, milliseconds: performance.now() - started, quiet, isCancelled };
     for (const listener of listeners) listener(exchange);
   }
   if (message?.error) throw toRequestError(status, message.error);
-  if (!message || message.result === undefined) throw new RequestError("failed", `The server answered with status ${status} and nothing that could be read.`, { status });
+  if (!message || message.result === undefined) throw new RequestError("failed", `Invalid response from the server (HTTP ${status}).`, { status });
   return message.result;
 }
 
@@ -129,13 +135,13 @@ export async function listAll(method, member) {
 export function upload(file, name = file.name, { onprogress, signal } = {}) {
   return new Promise((resolve, reject) => {
     // A signal that was aborted before fires no event.
-    if (signal?.aborted) return reject(new RequestError("cancelled", "It was cancelled."));
+    if (signal?.aborted) return reject(new RequestError("cancelled", "Cancelled."));
     const xhr = new XMLHttpRequest();
     xhr.open("POST", `/files?filename=${encodeURIComponent(name)}`);
     for (const [key, value] of Object.entries(withBearerToken({ "Content-Type": "application/octet-stream" }))) xhr.setRequestHeader(key, value);
     xhr.upload.onprogress = (event) => event.lengthComputable && onprogress?.(event.loaded / event.total);
-    xhr.onerror = () => reject(new RequestError("offline", "The server cannot be reached. Is `corbie serve` still running?"));
-    xhr.onabort = () => reject(new RequestError("cancelled", "It was cancelled."));
+    xhr.onerror = () => reject(new RequestError("offline", "Server unreachable. Is `corbie serve` running?"));
+    xhr.onabort = () => reject(new RequestError("cancelled", "Cancelled."));
     xhr.onload = () => {
       let reply;
       try { reply = JSON.parse(xhr.responseText); } catch { reply = undefined; }
@@ -155,7 +161,7 @@ async function readMessage(response, id, onprogress) {
     return JSON.parse(text);
   } catch {
     if (response.ok) return undefined;
-    throw new RequestError(errorKind(response.status), `The server answered with status ${response.status}.`, { status: response.status });
+    throw new RequestError(errorKind(response.status), `The server responded with HTTP ${response.status}.`, { status: response.status });
   }
 }
 
@@ -186,9 +192,9 @@ async function readEvents(response, id, onprogress) {
 function toRequestError(status, error) {
   const message = typeof error === "string" ? error : error.message ?? toolErrorMessage(error, "");
   const kind = PERMISSION_ERRORS.has(error.data?.error_type) ? "refused" : errorKind(status);
-  if (kind === "token") return new RequestError(kind, capitalize(message || "This server needs a token."), { status });
-  if (kind === "rate") return new RequestError(kind, `${capitalize(message || "Too many requests.")} Wait a moment and try again.`, { status });
-  return new RequestError(kind, capitalize(message || `The server answered with status ${status}.`), { status, code: error.code, data: error.data });
+  if (kind === "token") return new RequestError(kind, capitalize(message || "Token required."), { status });
+  if (kind === "rate") return new RequestError(kind, `${capitalize(message || "Too many requests.")} Try again in a few seconds.`, { status });
+  return new RequestError(kind, capitalize(message || `The server responded with HTTP ${status}.`), { status, code: error.code, data: error.data });
 }
 
 function errorKind(status) {
@@ -202,7 +208,7 @@ function errorKind(status) {
 function toolErrorMessage(structured, text) {
   const error = structured?.error;
   const message = error?.message ?? (typeof error === "string" ? structured.message ?? error : structured?.message) ?? text;
-  return capitalize(message || "It failed, and the server did not say why.");
+  return capitalize(message || "Unknown error; see the server log.");
 }
 
 const capitalize = (text) => text.charAt(0).toUpperCase() + text.slice(1);

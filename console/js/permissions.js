@@ -15,13 +15,13 @@ function requiredLevel({ annotations = {}, metadata = {} }) {
 
 /** Why a tool cannot be used, as a sentence with the subject `what`; undefined if it can. */
 export function denialReason(tool, what) {
-  if (!tool) return `${what} is not offered to this page: the server has no tool for it, or the token of this page does not allow it.`;
+  if (!tool) return `${what} is not available: the server has no such tool, or your token does not permit it.`;
   const actual = TRUST_LEVELS.indexOf(server()?.trust);
   const level = TRUST_LEVELS[requiredLevel(tool)].toLowerCase();
   if (actual < 0 || actual >= requiredLevel(tool)) return undefined;
   // Without a token, authentication may be off; then only the settings determine the level.
-  const tokenHint = token.get() ? `, or make a token that has it: \`corbie tokens create console --trust ${level}\`` : "";
-  return `${what} needs trust \`${level}\`, and this page is \`${TRUST_LEVELS[actual].toLowerCase()}\`. Whoever runs the server can raise it with \`trust\` in the settings${tokenHint}.`;
+  const tokenHint = token.get() ? `, or create a token: \`corbie tokens create console --trust ${level}\`` : "";
+  return `${what} requires trust level \`${level}\`; this page has \`${TRUST_LEVELS[actual].toLowerCase()}\`. The operator can raise it with \`trust\` in the settings${tokenHint}.`;
 }
 
 /** Loads the tools. `has(name)` is whether one exists, `denialReason(name, what)` why it cannot be used, if so. */

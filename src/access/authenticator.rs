@@ -105,7 +105,7 @@ impl Authenticator {
             *operator = (digest, TrustState::new(None));
         }
         operator.1.set(known.trust_override.or(known.operator_trust));
-        known.operator.map(|_| Token::from_digest(OPERATOR, digest, operator.1.clone()))
+        known.operator.map(|_| Token::from_digest(OPERATOR, digest, operator.1.clone()).operator())
     }
 
     /// Whether no token can authenticate a caller.
@@ -178,7 +178,7 @@ mod tests {
         let TokenVerdict::Valid(holder) = callers.verify_now(lost.expose()) else { panic!("known") };
         let changed = callers.replace(known(std::slice::from_ref(&kept.record)));
         assert_eq!(changed, TokenChanges { revoked: vec!["b".into()], ..TokenChanges::default() });
-        assert!(holder.trust.is_revoked());
+        assert!(holder.trust.is_revoked() && !holder.is_operator);
         assert_eq!(level(&callers, lost.expose()), None);
         assert_eq!(level(&callers, kept.expose()), Some(TrustLevel::Untrusted));
     }
@@ -226,6 +226,7 @@ mod tests {
         callers.replace(with(None));
         assert_eq!(level(&callers, "operators-own"), Some(TrustLevel::Untrusted));
         let TokenVerdict::Valid(before) = callers.verify_now("operators-own") else { panic!("known") };
+        assert!(before.is_operator, "the share of connections of one caller does not apply");
         let other = Secret::new("another");
         callers.replace(TokenSources { operator: Some(&other), ..known(&[]) });
         assert!(before.trust.is_revoked(), "who came with the old one has to come again");

@@ -55,7 +55,8 @@ pub struct TokenName(String);
 /// Not a valid token name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a token's name has 1 to 64 letters, digits, `.`, `_` or `-`, and begins with a letter or digit; `operator` is the one of the settings"
+    "a token name must have 1 to 64 letters, digits, `.`, `_` or `-`, and begin with a letter or digit; `operator` is \
+     reserved"
 )]
 pub struct ParseTokenNameError;
 
@@ -69,7 +70,7 @@ impl NewToken {
     /// Generates a secret of 256 random bits.
     pub fn generate(name: TokenName, expires_in: Option<Duration>) -> NewToken {
         let mut bytes = [0u8; 32];
-        getrandom::fill(&mut bytes).expect("the operating system has random numbers");
+        getrandom::fill(&mut bytes).expect("the operating system provides random numbers");
         let secret = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
         let created = truncate_to_second(SystemTime::now());
         let record = TokenRecord {
@@ -200,7 +201,7 @@ mod hex_digest {
         let text = String::deserialize(deserializer)?;
         let mut digest = [0; 32];
         if text.len() != 64 || !text.is_ascii() {
-            return Err(D::Error::custom("`sha256` has 64 hexadecimal digits"));
+            return Err(D::Error::custom("`sha256` must have 64 hexadecimal digits"));
         }
         for (byte, digits) in digest.iter_mut().zip(text.as_bytes().chunks(2)) {
             let digits = std::str::from_utf8(digits).map_err(D::Error::custom)?;

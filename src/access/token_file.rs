@@ -28,15 +28,15 @@ pub(super) struct TokenFileContent {
 pub enum TokenFileError {
     #[error("{path}: {error}", path = .path.display())]
     Io { path: PathBuf, error: io::Error },
-    #[error("{path} is not a file of tokens: {reason}; move it away, or set `server.tokens_file` to another", path = .path.display())]
+    #[error("{path} is not a valid tokens file: {reason}; move it, or set `server.tokens_file` to another file", path = .path.display())]
     Unreadable { path: PathBuf, reason: String },
     #[error("{path} was written by a newer version of this program ({version})", path = .path.display())]
     Newer { path: PathBuf, version: u32 },
-    #[error("a token called `{0}` is there already; revoke it first, or choose another name")]
+    #[error("token `{0}` already exists; revoke it first, or use another name")]
     Exists(TokenName),
-    #[error("there is no token called `{0}`; `corbie tokens list` shows those there are")]
+    #[error("unknown token `{0}`; use `corbie tokens list` to list tokens")]
     Unknown(TokenName),
-    #[error("there are {MAX_TOKENS} tokens already; revoke some first")]
+    #[error("too many tokens (maximum {MAX_TOKENS}); revoke some first")]
     TooMany,
 }
 
@@ -77,7 +77,7 @@ impl TokenFile {
         }
         let mut digests = HashSet::new();
         if let Some(twice) = content.tokens.iter().find(|token| !digests.insert(token.sha256)) {
-            return Err(unreadable(format!("the secret of `{}` is there twice", twice.name)));
+            return Err(unreadable(format!("duplicate secret of `{}`", twice.name)));
         }
         Ok(content.tokens)
     }
@@ -164,7 +164,8 @@ impl TokenFile {
     fn warn_if_writable_by_others(&self, file: &File) {
         use std::os::unix::fs::MetadataExt;
         if file.metadata().is_ok_and(|metadata| metadata.mode() & 0o022 != 0) {
-            tracing::warn!(path = %self.0.display(), "others can write the file of tokens, and let anybody in; `chmod 600` it");
+            tracing::warn!(path = %self.0.display(), "tokens file is writable by other users, who could grant access; \
+                run `chmod 600` on it");
         }
     }
 

@@ -104,7 +104,8 @@ fn make_names_unique(tokens: &mut [TokenRecord]) {
             token.name = with_number(&name, number);
         }
         if token.name != name {
-            tracing::warn!(token = %name, now = %token.name, "was made in two places; one is called otherwise now");
+            tracing::warn!(token = %name, new_name = %token.name, "token name was used on two instances; renamed one of \
+                them");
         }
     }
 }

@@ -64,7 +64,8 @@ impl AuditFile {
         let (file, failure) = match place.open() {
             Ok(file) => (Some(file), None),
             Err(error) if settings.on_failure == config::OnFailure::Continue => {
-                tracing::error!(%error, path = %path.display(), "the audit log cannot be opened; calls are served, and it is tried again");
+                tracing::error!(%error, path = %path.display(), "cannot open the audit log; continuing without it and \
+                    retrying");
                 (None, Some(error.to_string()))
             }
             Err(error) => return Err(error),
@@ -91,8 +92,8 @@ impl AuditFile {
             self.inner.lost.fetch_add(1, Ordering::Relaxed);
             // A hanging write counts as a failure. The writer resets the flag when it continues.
             if !self.inner.is_failing.swap(true, Ordering::Relaxed) {
-                *lock(&self.inner.failure) = Some("the queue is full, and nothing is written".to_owned());
-                tracing::error!("the audit log cannot keep up: its queue is full, and what comes now is lost");
+                *lock(&self.inner.failure) = Some("queue is full because writing is blocked".to_owned());
+                tracing::error!("audit log queue is full; entries are being lost");
             }
         }
     }
@@ -107,7 +108,7 @@ pub fn finish_all() {
 impl Inner {
     fn finish(&self) {
         if !self.queue.finish(FLUSH_TIMEOUT) {
-            tracing::error!("the audit log could not be written to its end");
+            tracing::error!("timed out while flushing the audit log; entries were lost");
         }
     }
 }

@@ -43,7 +43,7 @@ impl RotatingFile {
             // Moved by another process or by a log rotation tool.
             self.file = open(&self.path)?;
         }
-        Err(io::Error::other("the file is moved away again and again"))
+        Err(io::Error::other("the file is moved repeatedly by another process"))
     }
 
     fn append_locked(&mut self, lines: &[u8]) -> io::Result<()> {

@@ -62,7 +62,7 @@ impl Writer {
             }
         }
         if let Some(Err(error)) = self.file.as_ref().map(RotatingFile::sync) {
-            tracing::error!(%error, "the end of the audit log may not be on the disk");
+            tracing::error!(%error, "cannot sync the audit log; its end may be lost");
         }
         self.inner.queue.mark_ended();
     }
@@ -73,7 +73,7 @@ impl Writer {
         if catch_unwind(AssertUnwindSafe(|| write(self, lines))).is_err() {
             self.inner.lost.fetch_add((lines.len() as u64).saturating_sub(self.processed_lines), Ordering::Relaxed);
             supervisor::record_restart(TaskName("audit_log"));
-            self.report_failure(&io::Error::other("writing it failed by a fault of corbie itself"));
+            self.report_failure(&io::Error::other("internal error while writing"));
         }
     }
 
@@ -143,14 +143,14 @@ impl Writer {
     fn report_failure(&self, error: &io::Error) {
         *lock(&self.inner.failure) = Some(error.to_string());
         if !self.inner.is_failing.swap(true, Ordering::Relaxed) {
-            tracing::error!(%error, "the audit log cannot be written; what is missing is counted");
+            tracing::error!(%error, "cannot write the audit log; counting lost entries");
         }
     }
 
     fn report_recovery(&self) {
         if self.inner.is_failing.swap(false, Ordering::Relaxed) {
             let lost = self.inner.lost.load(Ordering::Relaxed);
-            tracing::warn!(lost, "the audit log can be written again");
+            tracing::warn!(lost, "audit log recovered");
         }
     }
 }

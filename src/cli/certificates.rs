@@ -77,9 +77,9 @@ fn reload(tls: &Tls, certificates: &Certificates) {
         certificates.replace(&pair.chain, &pair.key).map_err(|error| CertificateFileError::because(tls, &error))
     });
     match replaced {
-        Ok(true) => tracing::info!("the certificate was read again"),
-        Ok(false) => tracing::info!("the certificate has not changed"),
-        Err(error) => return tracing::error!(%error, "the new certificate is refused and the old one stays"),
+        Ok(true) => tracing::info!("TLS certificate reloaded"),
+        Ok(false) => tracing::info!("TLS certificate unchanged"),
+        Err(error) => return tracing::error!(%error, "the new TLS certificate is invalid; keeping the current one"),
     }
     warn_if_readable_by_others(&tls.key);
 }
@@ -118,7 +118,7 @@ fn warn_if_readable_by_others(key: &Path) {
     const OTHERS_MAY_READ: u32 = 0o004;
     let mode = std::fs::metadata(key).map(|facts| facts.permissions().mode());
     if mode.is_ok_and(|mode| mode & OTHERS_MAY_READ != 0) {
-        tracing::warn!(key = %key.display(), "every user of this machine can read the private key; `chmod 600` it");
+        tracing::warn!(key = %key.display(), "the private key is readable by all users; run `chmod 600` on it");
     }
 }
 

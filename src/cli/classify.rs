@@ -10,7 +10,7 @@ use serde_json::json;
 use super::exit::UsageError;
 use super::progress::Progress;
 use super::stdin_lines::StdinLines;
-use super::{CommandResult, sanitize, sanitize_line};
+use super::{CommandResult, json_output, sanitize, sanitize_line};
 use crate::classify::tools::ClassifyTextOutput;
 use crate::classify::{Classification, ClassifiedText};
 use crate::config::LoadedConfig;
@@ -62,7 +62,7 @@ pub(super) fn run(command: &Classify, loaded: &LoadedConfig, out: &mut dyn Write
                 failed = true;
                 if command.json {
                     let told = json!({ "success": false, "error": "invalid_text", "message": unfit.to_string() });
-                    writeln!(out, "{told}")?;
+                    json_output::write(&told, out)?;
                 } else {
                     writeln!(std::io::stderr(), "corbie: {}", sanitize(&unfit.to_string()))?;
                 }
@@ -76,7 +76,7 @@ pub(super) fn run(command: &Classify, loaded: &LoadedConfig, out: &mut dyn Write
     if command.texts.is_empty() {
         let stdin = std::io::stdin().lock();
         if stdin.is_terminal() {
-            let none = "give a text: corbie classify \"what is 2 + 2?\"; or pipe lines into it";
+            let none = "no text; specify one, such as corbie classify \"what is 2 + 2?\", or pipe one text per line";
             return Err(UsageError::Value(none.into()).into());
         }
         let progress = Progress::with_results();
@@ -109,7 +109,7 @@ fn write(classified: &ClassifiedText<'_>, json: bool, bars: bool, out: &mut dyn 
     let ClassifiedText { text, snapshot: published, prediction: verdict } = classified;
     let output = ClassifyTextOutput::of(text, published, verdict, json);
     if json {
-        return writeln!(out, "{}", serde_json::to_string(&output)?);
+        return json_output::write(&output, out);
     }
     if !bars {
         return writeln!(out, "{}\t{:.3}\t{}", output.category, output.confidence, sanitize_line(text));
@@ -121,9 +121,9 @@ fn write(classified: &ClassifiedText<'_>, json: bool, bars: bool, out: &mut dyn 
         let filled = "█".repeat((f64::from(probability) * BAR_COLUMNS).round() as usize);
         writeln!(out, "  {name:<widest$} {:>5.1} % {filled}", 100.0 * probability)?;
     }
-    let reasoning = if output.use_reasoning { "with" } else { "without" };
-    let strange = if output.out_of_scope >= 0.95 { "; it is unlike everything known" } else { "" };
-    writeln!(out, "  {} {reasoning} reasoning, decided by {}{strange}", output.model, output.method)
+    let reasoning = if output.use_reasoning { "on" } else { "off" };
+    let strange = if output.out_of_scope >= 0.95 { " · out of scope" } else { "" };
+    writeln!(out, "  model {} · reasoning {reasoning} · method {}{strange}", output.model, output.method)
 }
 
 /// Maximum number of bars; only the most probable categories are shown.

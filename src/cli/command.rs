@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, ValueEnum};
 
 use super::exit::{self, EXIT_CODES};
-use super::{Cli, sanitized_stdout};
+use super::{Cli, json_output, sanitized_stdout};
 use crate::colour::{self, Colour};
 use crate::util::sanitize::{is_unsafe_char, sanitize};
 
@@ -23,15 +23,15 @@ pub(super) struct ParsedCommandLine {
 
 /// Command groups of the help. Commands in no group are listed at the end.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Begin", &["demo", "connect", "doctor"]),
-    ("Serve", &["serve", "stdio", "tools", "tokens", "health"]),
+    ("Get started", &["demo", "init", "connect", "doctor"]),
+    ("Server", &["serve", "stdio", "tools", "tokens", "health"]),
     ("Ask models", &["ask", "providers"]),
     ("Documents", &["add", "search", "show", "remove", "clear", "status", "tasks", "knowledge", "extract"]),
-    ("Categories and vectors", &["classify", "taxonomy", "embed"]),
-    ("Measure", &["eval", "eval-search"]),
-    ("Settings and this program", &["config", "models", "licenses", "completions", "man", "help"]),
+    ("Classification and embeddings", &["classify", "taxonomy", "embed"]),
+    ("Evaluation", &["eval", "eval-search"]),
+    ("Configuration and help", &["config", "models", "licenses", "completions", "man", "help"]),
 ];
-const OTHER_COMMANDS: &str = "Others";
+const OTHER_COMMANDS: &str = "Other";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,7 +55,7 @@ fn template(command: &Command) -> String {
     for known in command.get_subcommands().filter(|known| !known.is_hide_set()) {
         listed.push((known.get_name(), known.get_about().map(ToString::to_string).unwrap_or_default()));
     }
-    listed.push(("help", "Print the help of corbie, or of a command".into()));
+    listed.push(("help", "Print help for corbie or a command".into()));
     let width = listed.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     let mut groups = String::new();
     let mut group = |title: &str, commands: &[&(&str, String)]| {
@@ -132,11 +132,8 @@ fn print_error(error: &clap::Error, arguments: &[OsString]) {
     let is_unknown = error.get(ContextKind::InvalidArg) == Some(&ContextValue::String(JSON.to_owned()))
         && error.kind() == ErrorKind::UnknownArgument;
     if wants_json && !is_unknown && !is_asked_for {
-        let _ = writeln!(
-            sanitized_stdout::stdout(),
-            "{}",
-            exit::error_object(error_word(error.kind()), &one_line_message(error))
-        );
+        let object = exit::error_object(error_word(error.kind()), &one_line_message(error));
+        let _ = json_output::write(&object, &mut *sanitized_stdout::stdout());
         return;
     }
     let is_harmless = arguments.iter().all(|argument| !argument.to_string_lossy().contains(is_unsafe_char));
@@ -193,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_chosen_before_the_line_is_understood() {
+    fn color_flag_is_read_before_parsing() {
         let colour = |line: &str| colour_of(&arguments(line));
         assert_eq!(colour("corbie status"), Colour::Auto);
         assert_eq!(colour("corbie --color never nonsense"), Colour::Never);
@@ -205,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_known_by_the_flag_of_whatever_command() {
+    fn json_flag_of_any_command_is_detected() {
         let json = |line: &str| wants_json(&command().try_get_matches_from(arguments(line)).unwrap());
         assert!(json("corbie tasks --json") && json("corbie tasks cancel x --json") && json("corbie status --json"));
         assert!(!json("corbie tasks") && !json("corbie serve") && !json("corbie"));

@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 pub use self::trust::{Trust, Untrust};
+use super::{json_output, startup_check};
 use crate::config::{self, Approval, ApprovalError, Config, ConfigError, Diagnostic, Layer, Sources, State};
 use crate::util::sanitize::sanitize_line;
 
@@ -23,7 +24,7 @@ Examples:
 pub enum ConfigCommand {
     /// Print the settings in effect; secrets are masked
     Show(Show),
-    /// Check a configuration and print all errors
+    /// Check a configuration and print everything that `corbie serve` would refuse
     Validate(Validate),
     /// List the searched configuration files and their status
     List(List),
@@ -62,7 +63,7 @@ pub struct Validate {
     /// File to check, instead of the files in effect
     #[arg(value_name = "FILE")]
     pub path: Option<PathBuf>,
-    /// Print one JSON object
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -73,7 +74,7 @@ Examples:
   corbie config list
   corbie config list --json")]
 pub struct List {
-    /// Print one JSON object
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -116,7 +117,7 @@ pub fn show(options: &Show, sources: Sources, out: &mut dyn Write) -> Result<(),
     let loaded = Config::load(sources)?;
     let settings = serde_json::to_value(&loaded.config).map_err(io::Error::from)?;
     if options.json {
-        writeln!(out, "{settings:#}")?;
+        json_output::write(&settings, out)?;
     } else {
         for warning in unapproved_layers(&loaded.layers).flat_map(|layer| loaded.warnings_about(&layer.path)) {
             writeln!(out, "# {}", sanitize_line(&warning.to_string()))?;
@@ -130,14 +131,16 @@ pub fn show(options: &Show, sources: Sources, out: &mut dyn Write) -> Result<(),
 pub fn validate(options: &Validate, sources: Sources, out: &mut dyn Write) -> io::Result<ExitCode> {
     let file = options.path.clone().or(sources.file.clone());
     let sources = Sources { file, ..sources };
-    let checked = Config::load(sources.clone()).and_then(|loaded| {
-        // Validates unapproved files completely, so that their author sees all errors before the approval.
-        for layer in unapproved_layers(&loaded.layers) {
-            Config::load(Sources { file: Some(layer.path.clone()), ..sources.clone() })?.check_token(false)?;
-        }
-        loaded.check_token(false)?;
-        Ok(loaded)
-    });
+    let (loaded, mut mistakes) = startup_check::check(sources.clone());
+    // Validates unapproved files completely, so that their author sees all errors before the approval.
+    for layer in loaded.iter().flat_map(|loaded| unapproved_layers(&loaded.layers)) {
+        let (_, found) = startup_check::check(Sources { file: Some(layer.path.clone()), ..sources.clone() });
+        mistakes.extend(found.into_iter().filter(|mistake| !mistakes.contains(mistake)).collect::<Vec<_>>());
+    }
+    let checked = match loaded {
+        Some(loaded) if mistakes.is_empty() => Ok(loaded),
+        _ => Err(ConfigError::sorted(mistakes)),
+    };
     if options.json {
         let texts = |problems: &[Diagnostic]| problems.iter().map(ToString::to_string).collect::<Vec<_>>();
         let told = match &checked {
@@ -154,7 +157,7 @@ pub fn validate(options: &Validate, sources: Sources, out: &mut dyn Write) -> io
                 "errors": texts(&error.diagnostics),
             }),
         };
-        writeln!(out, "{told:#}")?;
+        json_output::write(&told, out)?;
         return Ok(if checked.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     match checked {
@@ -178,7 +181,7 @@ pub fn list(options: &List, sources: &Sources, out: &mut dyn Write) -> io::Resul
         layer.state = State::Absent;
     }
     if options.json {
-        return writeln!(out, "{:#}", json!({ "files": layers.iter().map(layer_to_json).collect::<Vec<_>>() }));
+        return json_output::write(&json!({ "files": layers.iter().map(layer_to_json).collect::<Vec<_>>() }), out);
     }
     writeln!(out, "flags and environment variables win over files; the first of these wins over the next:")?;
     for Layer { scope, path, state, approval } in layers {

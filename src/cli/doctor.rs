@@ -4,19 +4,19 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::json;
 
 use super::progress::Progress;
-use super::{CommandResult, sanitize_line};
+use super::table::{Align, write_list};
+use super::{CommandResult, json_output, sanitize_line};
 use crate::config::Sources;
 use crate::doctor::{self, Check, SetupContext, SetupReport, State};
 
 const EXAMPLES: &str = "Examples:
-  corbie doctor             # look at everything on this machine; nothing leaves it
-  corbie doctor --online    # ask providers elsewhere as well
-  corbie doctor --json      # the same for scripts
+  corbie doctor             # local checks only; nothing is sent to other machines
+  corbie doctor --online    # also check remote providers
+  corbie doctor --json
 
-Exits with 0 when there is no problem, and with 1 otherwise.";
+Exits with 0 if there are no problems, and with 1 otherwise.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -39,20 +39,21 @@ pub(super) fn run(command: &Doctor, sources: Sources, out: &mut dyn Write) -> Co
     // A hanging check must not block the exit.
     runtime.shutdown_background();
     match command.json {
-        true => writeln!(out, "{:#}", json!(report))?,
+        true => json_output::write(&report, out)?,
         false => write(&report, out)?,
     }
     Ok(if report.problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn write(report: &SetupReport, out: &mut dyn Write) -> std::io::Result<()> {
-    let width = report.checks.iter().map(|check| check.name.len()).max().unwrap_or_default();
+    let mut rows = Vec::new();
     for Check { name, state, message, advice } in &report.checks {
-        writeln!(out, "{:<7}  {name:<width$}  {}", state_label(*state), sanitize_line(message))?;
+        rows.push(vec![format!("{:<7}", state_label(*state)), (*name).to_owned(), sanitize_line(message)]);
         if let Some(advice) = advice {
-            writeln!(out, "{:<7}  {:<width$}  -> {}", "", "", sanitize_line(advice))?;
+            rows.push(vec![String::new(), String::new(), format!("-> {}", sanitize_line(advice))]);
         }
     }
+    write_list(&[Align::Left, Align::Left, Align::Wrap], &rows, out)?;
     match report.problems {
         0 => writeln!(out, "\nNo problems."),
         1 => writeln!(out, "\n1 problem."),

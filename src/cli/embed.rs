@@ -7,10 +7,10 @@ use clap::Args;
 use corbie_infer::{Embedding, Language, ModelId, Purpose};
 use serde::Serialize;
 
-use super::CommandResult;
 use super::exit::UsageError;
 use super::progress::Progress;
 use super::stdin_lines::StdinLines;
+use super::{CommandResult, json_output};
 use crate::config::LoadedConfig;
 use crate::inference::Inference;
 
@@ -42,7 +42,10 @@ pub(super) fn run(command: &Embed, loaded: &LoadedConfig, out: &mut dyn Write) -
     }
     let stdin = std::io::stdin().lock();
     if stdin.is_terminal() {
-        return Err(UsageError::Value("give a text: corbie embed \"some words\"; or pipe lines into it".into()).into());
+        return Err(UsageError::Value(
+            "no text; specify one, such as corbie embed \"some words\", or pipe one text per line".into(),
+        )
+        .into());
     }
     let progress = Progress::with_results();
     let mut lines = StdinLines::of(stdin);
@@ -83,13 +86,13 @@ impl EmbedJob<'_> {
         let Some(model) = self.inference.loaded() else { return };
         if embedding.truncated {
             let most = model.max_tokens;
-            tracing::warn!("text {number} is longer than the {most} tokens the model reads; its end was left out");
+            tracing::warn!("text {number} was truncated to the model's limit of {most} tokens");
         }
         let language = Language::detect(text).filter(|language| language.code() != "eng");
         if let Some(language) = language.filter(|_| model.english_only && !self.warned) {
             self.warned = true;
             tracing::warn!(
-                "text {number} is in {}, and `{}` understands English; set `inference.embedding.path` to a model for it",
+                "text {number} is in {}, but `{}` supports only English; set `inference.embedding.path` to another model",
                 language.name(),
                 model.id
             );
@@ -110,7 +113,7 @@ fn write(embedding: &Embedding, as_json: bool, out: &mut dyn Write) -> Result<()
     let Embedding { model, vector, tokens, truncated } = embedding;
     if as_json {
         let line = EmbeddingLine { model, dimension: vector.len(), tokens: *tokens, truncated: *truncated, vector };
-        serde_json::to_writer(&mut *out, &line)?;
+        return Ok(json_output::write(&line, out)?);
     } else {
         for (index, number) in vector.iter().enumerate() {
             out.write_all(if index == 0 { b"" } else { b" " })?;

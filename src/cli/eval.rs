@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::classify::ClassifierOptions;
 use super::progress::Progress;
-use super::{CommandResult, must_exist, output_file, value_parsers};
+use super::{CommandResult, json_output, must_exist, output_file, value_parsers};
 use crate::classify::{Classification, Taxonomy};
 use crate::config::LoadedConfig;
 use crate::evaluate::dataset::{self, LabelledText};
@@ -62,7 +62,7 @@ pub(super) fn run(command: &Eval, loaded: &LoadedConfig, out: &mut dyn Write) ->
         texts.extend(with_class_ids(dataset::read(file)?, file, &names)?);
     }
     if texts.is_empty() {
-        return Err("the files have no texts".into());
+        return Err("the files contain no texts".into());
     }
     let inference = Inference::new(loaded.config.inference.clone());
     let classification = Classification::with_taxonomy(taxonomy, settings, inference);
@@ -74,7 +74,7 @@ pub(super) fn run(command: &Eval, loaded: &LoadedConfig, out: &mut dyn Write) ->
         output_file::replace(path, reliability_diagram::svg(&report.calibration, &title).as_bytes())?;
     }
     if command.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
+        json_output::write(&report, out)?;
     } else {
         write!(out, "{}", report_text::render(&report, &title))?;
     }
@@ -93,7 +93,7 @@ fn with_class_ids(
         Some(label) => match places.get(label.as_str()) {
             Some(place) => Ok((text, Some(*place))),
             None => Err(format!(
-                "{}:{line}: `{label}` is no category; give the taxonomy that has it, or `--train`",
+                "{}:{line}: `{label}` is not a category of the taxonomy; specify `--taxonomy` or `--train`",
                 file.display()
             )),
         },
@@ -107,7 +107,7 @@ async fn classify_all(
     texts: &[(String, Option<usize>)],
     share: f64,
 ) -> Result<Vec<EvaluatedText>, Box<dyn std::error::Error>> {
-    let progress = Progress::with_message("learning the categories …");
+    let progress = Progress::with_message("training the classifier …");
     classification.warm_up().await;
     // Warm-up: the model is loaded with the first text that needs it, which must not count as latency.
     let _ = classification.classify("Is there anything that could be said about xylophones in Ulan Bator?").await;
@@ -140,7 +140,7 @@ async fn classify_all(
         }
     }
     if unfit > 0 {
-        tracing::warn!("{unfit} texts are empty or too long and do not count");
+        tracing::warn!("{unfit} texts are empty or too long and were skipped");
     }
     Ok(judged)
 }

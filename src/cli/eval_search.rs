@@ -8,9 +8,10 @@ use clap::{Args, ValueEnum};
 use corbie_index::Mode;
 use corbie_infer::Purpose;
 
-use super::CommandResult;
 use super::progress::Progress;
+use super::{CommandResult, json_output};
 use crate::config::LoadedConfig;
+use crate::evaluate::search::relevance_fit::{self, EmbeddedDataset, FitReport};
 use crate::evaluate::search::{
     self, BeirDataset, DatasetResult, EmbeddedQuery, QueryKind, RetrievalReport, SearchCorpus, report_text,
 };
@@ -37,6 +38,9 @@ pub(super) struct EvalSearch {
     /// Measure false positives with questions without an answer: removed answers, questions of other sets, small talk
     #[arg(long)]
     out_of_domain: bool,
+    /// Fit the model of relevance to the sets, and print its coefficients and their calibration instead
+    #[arg(long, conflicts_with_all = ["json", "out_of_domain", "mode", "top"])]
+    fit_relevance: bool,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -68,13 +72,43 @@ pub(super) fn run(command: &EvalSearch, loaded: &LoadedConfig, out: &mut dyn Wri
     }
     let inference = Inference::new(loaded.config.inference.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build()?;
+    if command.fit_relevance {
+        write!(out, "{}", runtime.block_on(fit_relevance(sets, &inference))?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let report = runtime.block_on(run_evaluation(command, sets, &inference))?;
     if command.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
+        json_output::write(&report, out)?;
     } else {
         write!(out, "{}", report_text::render(&report))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn index_sets(
+    sets: Vec<BeirDataset>,
+    inference: &Inference,
+    progress: &Progress,
+) -> Result<Vec<IndexedDataset>, Error> {
+    let mut ready = Vec::with_capacity(sets.len());
+    for set in sets {
+        let tell = |done, all| progress.update(&format!("{}: {done} of {all} embeddings", set.name));
+        let base = SearchCorpus::build(&set.passages, inference, tell).await?;
+        let vectors = embed(set.queries.iter().map(|query| query.text.clone()).collect(), inference).await?;
+        ready.push(IndexedDataset { set, base, vectors });
+    }
+    Ok(ready)
+}
+
+async fn fit_relevance(sets: Vec<BeirDataset>, inference: &Inference) -> Result<FitReport, Error> {
+    let progress = Progress::new();
+    let ready = index_sets(sets, inference, &progress).await?;
+    let talk = search::small_talk();
+    let vectors = embed(talk.clone(), inference).await?;
+    progress.update("searching bases of several sizes");
+    let sets = ready.iter().map(|IndexedDataset { set, base, vectors }| EmbeddedDataset { set, corpus: base, vectors });
+    let sets: Vec<EmbeddedDataset<'_>> = sets.collect();
+    Ok(relevance_fit::fit(&sets, &embedded_queries(&talk, &vectors).collect::<Vec<_>>()))
 }
 
 async fn run_evaluation(
@@ -83,24 +117,18 @@ async fn run_evaluation(
     inference: &Inference,
 ) -> Result<RetrievalReport, Error> {
     let progress = Progress::new();
-    let mut ready = Vec::with_capacity(sets.len());
-    for set in sets {
-        let tell = |done, all| progress.update(&format!("{}: {done} of {all} vectors", set.name));
-        let base = SearchCorpus::build(&set.passages, inference, tell).await?;
-        let vectors = embed(set.queries.iter().map(|query| query.text.clone()).collect(), inference).await?;
-        ready.push(IndexedDataset { set, base, vectors });
-    }
+    let ready = index_sets(sets, inference, &progress).await?;
     let (modes, top) = (command.modes(), usize::from(command.top));
     let mut measured = Vec::with_capacity(ready.len());
     for IndexedDataset { set, base, vectors } in &ready {
-        progress.update(&format!("{}: asking {} questions", set.name, set.queries.len()));
+        progress.update(&format!("{}: evaluating {} questions", set.name, set.queries.len()));
         measured.push(search::evaluate(set, base, vectors, &modes, top));
     }
     if command.out_of_domain {
         let talk = search::small_talk();
         let vectors = embed(talk.clone(), inference).await?;
         for (at, measured) in measured.iter_mut().enumerate() {
-            progress.update(&format!("{}: asking what it does not answer", measured.name));
+            progress.update(&format!("{}: evaluating questions without answers", measured.name));
             evaluate_out_of_domain(&ready, at, embedded_queries(&talk, &vectors), measured);
         }
     }

@@ -5,13 +5,15 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
+use super::ask::ServerError;
 use super::knowledge::error::KnowledgeError;
 use super::tools::UnknownTool;
-use super::{CommandResult, sanitized_stdout};
+use super::{CommandResult, json_output, sanitized_stdout};
 use crate::access::TokenFileError;
 use crate::config::ConfigError;
 use crate::knowledge::store;
 use crate::route;
+use crate::util::os_error::plain_message;
 use crate::util::sanitize::sanitize;
 
 /// Usage or configuration error; no work was started. clap uses the same code.
@@ -24,11 +26,11 @@ pub(super) const TERMINATED: u8 = 143;
 /// For the long help and the man page. Details are in `docs/exit-codes.md`.
 pub(super) const EXIT_CODES: &str = "\
 Exit codes:
-  0    done; also when whoever read the output has seen enough
-  1    it failed, or it found what it looks for: mistakes, damage, a provider that does not answer
-  2    the command line or the settings are wrong, and nothing was begun
+  0    success; also when the reader of the output closes the pipe
+  1    failure, or a check that found errors, damage or an unavailable provider
+  2    invalid command line or settings; nothing was started
   130  interrupted with Ctrl-C
-  143  ended by SIGTERM";
+  143  terminated by SIGTERM";
 
 /// Invalid settings.
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +73,7 @@ pub(super) fn report(end: CommandResult, json: bool) -> ExitCode {
     }
     // A failed write cannot be reported.
     let _ = match json {
-        true => writeln!(sanitized_stdout::stdout(), "{}", reply(&*error)),
+        true => json_output::write(&reply(&*error), &mut *sanitized_stdout::stdout()),
         // Not on stdout, which carries the protocol. Sanitized, because an error may contain arbitrary file names.
         false => writeln!(std::io::stderr(), "corbie: {}", sanitize(&with_cli_commands(&*error))),
     };
@@ -97,9 +99,9 @@ pub(super) fn error_object(word: &str, message: &str) -> Value {
     json!({ "success": false, "error": word, "message": message })
 }
 
-/// Replaces protocol methods in an error message by the equivalent command.
+/// The message of an error, with the equivalent command instead of protocol methods, and without error numbers.
 pub(super) fn with_cli_commands(error: &dyn std::error::Error) -> String {
-    error.to_string().replace("`models/list` and `GET /v1/models` show", "`corbie providers --models` shows")
+    plain_message(&error.to_string()).replace("`models/list` or `GET /v1/models`", "`corbie providers --models`")
 }
 
 /// Stable error code.
@@ -109,6 +111,9 @@ fn error_word<'e>(error: &'e (dyn std::error::Error + 'static)) -> &'e str {
     }
     if let Some(error) = error.downcast_ref::<route::Error>() {
         return error.kind();
+    }
+    if let Some(error) = error.downcast_ref::<ServerError>() {
+        return &error.code;
     }
     match error.downcast_ref::<TokenFileError>() {
         Some(TokenFileError::Unknown(_)) => return "token_not_found",
@@ -142,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_who_has_gone_is_found_behind_other_errors() {
+    fn broken_pipe_is_found_behind_other_errors() {
         let gone = || std::io::Error::from(ErrorKind::BrokenPipe);
         assert!(is_broken_pipe(&gone()));
         assert!(is_broken_pipe(&super::super::config::Error::Output(gone())));
@@ -150,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_read_a_failure_as_one_object() {
+    fn failure_is_one_json_object() {
         let replied = |error: Box<dyn std::error::Error>| reply(&*error);
         let busy = replied(store::Error::Busy.into());
         assert_eq!((&busy["success"], &busy["error"]), (&json!(false), &json!("storage_busy")));

@@ -17,7 +17,7 @@ pub(super) fn unsupported(extension: &str) -> String {
 
 /// Appends the additional formats to the contract's sentence from a tool.
 pub(super) fn with_other_formats(sentence: &str) -> String {
-    format!("{sentence}; {} work too", join_names(&more_formats().collect::<Vec<_>>(), "and"))
+    format!("{sentence}; {} are also supported", join_names(&more_formats().collect::<Vec<_>>(), "and"))
 }
 
 fn join_names(formats: &[&str], before_the_last: &str) -> String {

@@ -30,7 +30,7 @@ pub(super) enum SyncStatus {
     NotSynced,
 }
 
-const INVALID_SETTINGS: &str = "the settings have mistakes";
+const INVALID_SETTINGS: &str = "the settings are invalid";
 
 impl<'a> InstanceSync<'a> {
     pub(super) fn new(settings: SyncSettings<'a>, kind: SharedFileKind) -> InstanceSync<'a> {
@@ -48,7 +48,7 @@ impl<'a> InstanceSync<'a> {
             None => Ok(None),
             Some(Ok(newest)) => Ok(newest),
             Some(Err(why)) => {
-                warn_unreachable(&why, "what is listed is what this machine knows")?;
+                warn_unreachable(&why, "showing the local list")?;
                 Ok(None)
             }
         }
@@ -66,7 +66,7 @@ impl<'a> InstanceSync<'a> {
             Some(Err(why)) => {
                 warn_unreachable(
                     &why,
-                    "what is changed counts on this machine; a server that runs here tells the others when it can",
+                    "the change applies to this machine; a server running here publishes it once the database is reachable",
                 )?;
                 Ok(SyncStatus::NotSynced)
             }
@@ -76,7 +76,7 @@ impl<'a> InstanceSync<'a> {
 
 fn warn_unreachable(why: &str, so: &str) -> std::io::Result<()> {
     let mut stderr = std::io::stderr();
-    writeln!(stderr, "corbie: other instances cannot be asked: {}", sanitize_line(why))?;
+    writeln!(stderr, "corbie: other instances are unreachable: {}", sanitize_line(why))?;
     writeln!(stderr, "corbie: {so}")
 }
 

@@ -33,7 +33,10 @@ struct ListenRequest {
     explicit: bool,
 }
 
-const DEFAULT_PORTS: [u16; 2] = [8090, 3000];
+/// Both serve the same. Clients of different kinds have one or the other as their default.
+const DEFAULT_PORTS: [u16; 2] = [CLASSIFIER_PORT, MCP_PORT];
+const CLASSIFIER_PORT: u16 = 8090;
+const MCP_PORT: u16 = 3000;
 
 /// Opens every address, after all of them passed the authentication check. A default port in use is skipped if another
 /// address could be opened.
@@ -42,19 +45,11 @@ pub(super) async fn open(
     ports: &[u16],
     access: &Access,
 ) -> Result<Vec<OpenListener>, ConfigError> {
-    let key = if ports.is_empty() { "server.listen" } else { "--port" };
-    let unfit = |address: &dyn Display, error: AuthenticationError| match loaded.config.server.auth {
-        Some(_) => loaded.error_at("server.auth", format!("{error} (for {address})")),
-        None => loaded.error_at(key, format!("asks for {address}, and `server.auth` {error}")),
-    };
     let (wanted, anybody) = (listen_requests(loaded, ports), !access.callers.is_empty());
-    for ListenRequest { address, .. } in &wanted {
-        let of_this_machine = match address {
-            Listen::Port(address) => address.is_loopback(),
-            Listen::Socket(_) => true,
-        };
-        loaded.config.server.authentication(of_this_machine, anybody).map_err(|error| unfit(address, error))?;
+    if let Some(unfit) = check_authentication(loaded, ports, anybody).into_iter().next() {
+        return Err(unfit);
     }
+    let (key, unfit) = (key_of(ports), |address: &dyn Display, error| unfit(loaded, ports, address, error));
     let mut open = Vec::new();
     let mut last_failure = None;
     for ListenRequest { address, explicit } in wanted {
@@ -72,14 +67,21 @@ pub(super) async fn open(
             Ok(opened) => open.extend(opened),
             Err(error) => {
                 let advice = match error.kind() {
-                    io::ErrorKind::PermissionDenied => "ports below 1024 are for the system; choose another port",
-                    _ => "stop what uses it or choose another port",
+                    io::ErrorKind::PermissionDenied => "ports below 1024 require privileges; choose another port",
+                    _ => "stop the program that uses it, or choose another port",
                 };
                 let failure = loaded.error_at(key, format!("cannot listen on {address}: {error}; {advice}"));
                 if explicit {
                     return Err(failure);
                 }
-                tracing::warn!(%address, %error, "default port is taken");
+                let clients = match &address {
+                    Listen::Port(address) if address.port() == CLASSIFIER_PORT => {
+                        "the console and semantic routers use it by default"
+                    }
+                    _ => "MCP clients that connect by URL or WebSocket use it by default",
+                };
+                let advice = "give those clients the other port, or free this one and restart";
+                tracing::warn!(%address, %error, "default port is in use and not served; {clients}; {advice}");
                 last_failure = Some(failure);
             }
         }
@@ -96,6 +98,31 @@ pub(super) async fn open(
         Ok(OpenListener { socket: at, auth: access.auth(authentication) })
     };
     open.into_iter().map(ask).collect()
+}
+
+/// Addresses that must not be opened without other authentication. `anybody` is whether any valid token exists.
+pub(super) fn check_authentication(loaded: &LoadedConfig, ports: &[u16], anybody: bool) -> Vec<ConfigError> {
+    let check = |ListenRequest { address, .. }: &ListenRequest| {
+        let of_this_machine = match address {
+            Listen::Port(address) => address.is_loopback(),
+            Listen::Socket(_) => true,
+        };
+        let error = loaded.config.server.authentication(of_this_machine, anybody).err()?;
+        Some(unfit(loaded, ports, address, error))
+    };
+    listen_requests(loaded, ports).iter().filter_map(check).collect()
+}
+
+fn unfit(loaded: &LoadedConfig, ports: &[u16], address: &dyn Display, error: AuthenticationError) -> ConfigError {
+    match loaded.config.server.auth {
+        Some(_) => loaded.error_at("server.auth", format!("{error} (for {address})")),
+        None => loaded.error_at(key_of(ports), format!("asks for {address}, and `server.auth` {error}")),
+    }
+}
+
+/// The setting of the addresses.
+fn key_of(ports: &[u16]) -> &'static str {
+    if ports.is_empty() { "server.listen" } else { "--port" }
 }
 
 impl ListenerSocket {
@@ -124,6 +151,18 @@ impl ListenerSocket {
             ListenerSocket::Port(..) => format!("http://{self}/mcp"),
             #[cfg(unix)]
             ListenerSocket::Socket(_) => self.to_string(),
+        }
+    }
+
+    /// The MCP URL as reached from this machine: a wildcard address includes loopback.
+    pub(super) fn local_url(&self, encrypted: bool) -> String {
+        let scheme = if encrypted { "https" } else { "http" };
+        match self {
+            ListenerSocket::Port(_, address) if address.ip().is_unspecified() => {
+                let host = if address.is_ipv4() { "127.0.0.1" } else { "[::1]" };
+                format!("{scheme}://{host}:{}/mcp", address.port())
+            }
+            _ => self.url(encrypted),
         }
     }
 
@@ -190,5 +229,5 @@ fn open_socket(path: &Path, mode: u32) -> Result<ListenerSocket, corbie_mcp::tra
 
 #[cfg(not(unix))]
 fn open_socket(_: &Path, _: u32) -> Result<ListenerSocket, &'static str> {
-    Err("this system has no sockets in its file system; give a `host:port`")
+    Err("Unix sockets are not supported on this platform; use `host:port`")
 }

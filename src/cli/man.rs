@@ -39,13 +39,13 @@ pub(super) fn run(command: &Man, out: &mut dyn Write) -> CommandResult {
     };
     let shown = sanitize_line(&folder.display().to_string());
     std::fs::create_dir_all(folder)
-        .map_err(|error| format!("`{shown}` cannot be made: {error}; name a folder that can be written"))?;
+        .map_err(|error| format!("`{shown}` cannot be created: {error}; choose a writable folder"))?;
     let mut pages = Vec::new();
     collect_pages(&whole, &mut pages)?;
     for ManPage { name, roff } in &pages {
         output_file::replace(&folder.join(format!("{name}.1")), roff)?;
     }
-    writeln!(out, "{} pages in {shown}", pages.len())?;
+    writeln!(out, "Wrote {} pages to {shown}", pages.len())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_paragraph_below_a_help_text_is_a_section() {
+    fn each_paragraph_after_the_options_is_a_section() {
         let written = sections("Examples:\n  corbie a\n  corbie b\n\nExit codes:\n  0  done").render();
         for expected in [".SH EXAMPLES\n  corbie a\n  corbie b\n", ".SH \"EXIT CODES\"\n  0  done"] {
             assert!(written.contains(expected), "{written}");

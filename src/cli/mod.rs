@@ -16,8 +16,10 @@ mod exit;
 mod extract;
 mod formats;
 mod health;
+mod init;
 mod instance_sync;
 mod interrupt;
+mod json_output;
 mod knowledge;
 mod licenses;
 mod listeners;
@@ -28,9 +30,11 @@ mod progress;
 mod providers;
 mod sanitized_stdout;
 mod serve;
+mod startup_check;
 mod stdin_lines;
 mod table;
 mod taxonomy;
+mod terminal;
 mod tokens;
 mod tools;
 mod value_parsers;
@@ -48,12 +52,13 @@ pub use self::command::command;
 use self::exit::{InvalidSettings, UsageError};
 use crate::colour::Colour;
 use crate::config::{Config, LoadedConfig, Sources};
+use crate::util::os_error::FILE_NOT_FOUND;
 use crate::util::sanitize::{sanitize, sanitize_line};
 use crate::{telemetry, workers};
 
-/// One program for MCP clients: tools, classification, routing and knowledge, offline.
+/// MCP server, LLM gateway with semantic routing, text classifier and document search in one program.
 ///
-/// Started by an MCP client (no arguments), it speaks on stdin and stdout. `corbie serve` listens for HTTP,
+/// Without arguments, corbie serves MCP on stdin and stdout, as MCP clients start it. `corbie serve` serves HTTP,
 /// REST-style and WebSocket clients on http://localhost:8090/mcp and http://localhost:3000/mcp.
 #[derive(Debug, Parser)]
 #[command(name = "corbie", version, max_term_width = 100)]
@@ -97,8 +102,13 @@ enum CliCommand {
     #[command(after_help = "\
 Examples:
   corbie stdio
+  corbie stdio --tools knowledge
   corbie stdio --trust untrusted --log-level warn")]
-    Stdio,
+    Stdio {
+        /// Tools to list: a profile (all, knowledge, classify, gateway) or names, separated by commas
+        #[arg(long, value_name = "TOOLS")]
+        tools: Option<String>,
+    },
     /// Serve HTTP, REST-style and WebSocket clients
     #[command(after_help = "\
 Examples:
@@ -112,6 +122,12 @@ Examples:
         #[arg(long)]
         stdio: bool,
     },
+    /// Create a configuration file
+    ///
+    /// Writes a commented `corbie.yaml` into the working directory and approves it, as `corbie config trust` does. In a
+    /// terminal, three questions are asked first: the model provider, a folder of documents to watch, and whether to
+    /// accept connections from other machines.
+    Init(init::Init),
     /// Demonstrate corbie on sample documents in a few seconds
     Demo(demo::Demo),
     /// Send a prompt to the most suitable model
@@ -185,7 +201,7 @@ fn run(cli: Cli) -> CommandResult {
     }
     let asks_to_listen = listen.http || !listen.port.is_empty();
     if asks_to_listen && command.as_ref().is_some_and(|command| !matches!(command, CliCommand::Serve { .. })) {
-        let message = "`--http` and `--port` before a command are for `corbie serve`; leave them out".to_owned();
+        let message = "`--http` and `--port` are options of `corbie serve` and not of this command".to_owned();
         return Err(UsageError::Line(message).into());
     }
     if !handles_interrupt(command.as_ref()) {
@@ -210,11 +226,16 @@ fn run(cli: Cli) -> CommandResult {
             self::command().color(color.into()).print_help()?;
             Ok(ExitCode::SUCCESS)
         }
-        None | Some(CliCommand::Stdio) => run_server(sources, &[], serve::Transports::Stdio),
+        None => run_server(sources, &[], serve::Transports::Stdio),
+        Some(CliCommand::Stdio { tools }) => {
+            sources.overrides.extend(tools.map(|tools| ("server.tools".to_owned(), json!(tools))));
+            run_server(sources, &[], serve::Transports::Stdio)
+        }
         Some(CliCommand::Serve { listen: own, stdio }) => {
             let ports = [listen.port, own.port].concat();
             run_server(sources, &ports, if stdio { serve::Transports::Both } else { serve::Transports::Http })
         }
+        Some(CliCommand::Init(command)) => init::run(&command, &sources, &mut *sanitized_stdout::stdout()),
         Some(CliCommand::Ask(command)) => {
             ask::run(&command, &load_quiet(sources, ask::QUIET_MODULES)?, &mut *sanitized_stdout::stdout())
         }
@@ -244,13 +265,13 @@ fn run(cli: Cli) -> CommandResult {
             extract::run(&command, &load_quiet(sources, extract::QUIET_MODULES)?, &mut *sanitized_stdout::stdout())
         }
         Some(CliCommand::Health(command)) => {
-            health::run(&command, &load_quiet(sources, &[])?.config, &mut *sanitized_stdout::stdout())
+            health::run(&command, &load_quiet(sources, &[])?, &mut *sanitized_stdout::stdout())
         }
         Some(CliCommand::Models(command)) => models::run(&command, &load(sources)?, &mut *sanitized_stdout::stdout()),
         Some(CliCommand::Connect(command)) => connect::run(&command, &sources, trust, &mut *sanitized_stdout::stdout()),
         Some(CliCommand::Doctor(command)) => doctor::run(&command, sources, &mut *sanitized_stdout::stdout()),
         Some(CliCommand::Worker { .. } | CliCommand::Demo(_) | CliCommand::Licenses(_)) => {
-            unreachable!("they have their own way")
+            unreachable!("handled above")
         }
         Some(CliCommand::Config(command)) => match config::run(&command, sources, &mut *sanitized_stdout::stdout()) {
             Err(config::Error::Config(mistakes)) => Err(InvalidSettings(mistakes).into()),
@@ -264,7 +285,9 @@ fn run(cli: Cli) -> CommandResult {
 /// Servers drain when interrupted, and some commands have to clean up or terminate a line.
 fn handles_interrupt(command: Option<&CliCommand>) -> bool {
     match command {
-        None | Some(CliCommand::Stdio | CliCommand::Serve { .. } | CliCommand::Ask(_) | CliCommand::Demo(_)) => true,
+        None | Some(CliCommand::Stdio { .. } | CliCommand::Serve { .. } | CliCommand::Ask(_) | CliCommand::Demo(_)) => {
+            true
+        }
         Some(CliCommand::Documents(command)) => command.handles_interrupt(),
         Some(_) => false,
     }
@@ -307,7 +330,7 @@ fn load_quiet(sources: Sources, modules: &[&'static str]) -> Result<LoadedConfig
 fn must_exist(path: &Path) -> Result<(), String> {
     match path.exists() {
         true => Ok(()),
-        false => Err(format!("`{}` cannot be read: it is not there; check its path", path.display())),
+        false => Err(format!("`{}`: {FILE_NOT_FOUND}; check the path", path.display())),
     }
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use corbie_infer::{ModelCard, builtin_models};
 use serde_json::{Value, json};
 
-use super::{CommandResult, sanitize};
+use super::{CommandResult, json_output, sanitize};
 use crate::config::LoadedConfig;
 use crate::inference;
 
@@ -33,17 +33,20 @@ pub(super) fn run(command: &Models, loaded: &LoadedConfig, out: &mut dyn Write) 
             Ok(model) => json!({ "path": path, "id": model.id(), "dimension": model.dimension(), "max_tokens": model.max_tokens() }),
             Err(error) => json!({ "path": path, "error": error.to_string() }),
         });
-        writeln!(out, "{:#}", json!({ "inside": cards, "configured": own.unwrap_or(Value::Null) }))?;
+        json_output::write(&json!({ "inside": cards, "configured": own.unwrap_or(Value::Null) }), out)?;
     } else {
         for card in cards {
             describe(card, out)?;
         }
         match &in_use {
-            None => writeln!(out, "\nIn use for embeddings: {}", cards[0].id)?,
+            None => writeln!(out, "\nEmbedding model in use: {}", cards[0].id)?,
             Some((path, Ok(model))) => {
                 let (id, dimension, tokens) = (model.id(), model.dimension(), model.max_tokens());
                 let path = path.display();
-                writeln!(out, "\nIn use for embeddings: {id} from {path}, {dimension} numbers, {tokens} tokens")?
+                writeln!(
+                    out,
+                    "\nEmbedding model in use: {id} from {path}, {dimension} dimensions, up to {tokens} tokens"
+                )?
             }
             Some((_, Err(_))) => {}
         }
@@ -63,9 +66,9 @@ fn describe(card: &ModelCard, out: &mut dyn Write) -> std::io::Result<()> {
     let source = &card.source;
     writeln!(out, "{}", card.id)?;
     writeln!(out, "  {}; {}", card.name, card.description())?;
-    writeln!(out, "  languages {}", card.languages.join(", "))?;
-    writeln!(out, "  made by {}, licence {}", source.publisher, source.model_license)?;
-    writeln!(out, "  taken from {} {}, licence {}", source.package, source.version, source.package_license)?;
+    writeln!(out, "  languages: {}", card.languages.join(", "))?;
+    writeln!(out, "  publisher: {}, license {}", source.publisher, source.model_license)?;
+    writeln!(out, "  package: {} {}, license {}", source.package, source.version, source.package_license)?;
     for file in &card.files {
         writeln!(out, "  {:<16} {:>10} bytes  sha256 {}", file.name, file.bytes, file.sha256)?;
     }

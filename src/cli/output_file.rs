@@ -22,7 +22,7 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
 }
 
 pub(super) fn exists_message(path: &Path) -> String {
-    format!("`{}` exists already; give another name, or `--force` to replace it", path.display())
+    format!("`{}` already exists; choose another name, or overwrite it with `--force`", path.display())
 }
 
 fn write_file(
@@ -42,11 +42,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_file_never_takes_the_place_of_another() {
+    fn create_never_overwrites() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         create(&path, b"first").unwrap();
-        assert!(create(&path, b"second").unwrap_err().contains("exists already"));
+        assert!(create(&path, b"second").unwrap_err().contains("already exists"));
         assert_eq!(std::fs::read(&path).unwrap(), b"first");
         replace(&path, b"third").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"third");
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_named() {
+    fn write_error_names_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("missing/file");
         assert!(replace(&path, b"").unwrap_err().contains("missing/file` cannot be written"));
@@ -62,7 +62,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn others_may_read_it_as_they_may_read_other_new_files() {
+    fn permissions_are_those_of_new_files() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let mode = |name: &str| folder.path().join(name).metadata().unwrap().permissions().mode();

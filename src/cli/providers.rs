@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::progress::Progress;
-use super::{CommandResult, sanitize_line};
+use super::{CommandResult, json_output, sanitize_line, terminal};
 use crate::config::egress_policy::EgressPolicy;
 use crate::config::{self, LoadedConfig};
 use crate::providers::call;
@@ -64,7 +64,7 @@ pub(super) fn run(command: &Providers, loaded: &LoadedConfig, out: &mut dyn Writ
     let pool = ProviderRegistry::new(&loaded.config.providers, &loaded.config.defaults, client);
     let listed = runtime.block_on(async {
         let progress = Progress::new();
-        progress.update("asking for models …");
+        progress.update("listing models …");
         pool.detect_local_servers().await;
         query_providers(&pool).await
     });
@@ -76,7 +76,7 @@ pub(super) fn run(command: &Providers, loaded: &LoadedConfig, out: &mut dyn Writ
             default_model: pool.default_model(),
             models: command.models.then(|| listing(&pool)["models"].take()),
         };
-        writeln!(out, "{:#}", json!(told))?;
+        json_output::write(&told, out)?;
     } else if listed.is_empty() && unusable.is_empty() {
         writeln!(out, "{}", route::Error::NoProvider)?;
     } else {
@@ -149,9 +149,17 @@ fn write_table<'a>(
     let rows: Vec<([String; 7], Vec<String>)> = [(head, Vec::new())].into_iter().chain(rows).collect();
     let widths: Vec<usize> = (0..7).map(|column| widest(rows.iter().map(|(row, _)| row[column].as_str()))).collect();
     for (row, below) in rows {
-        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let padded = |(cell, columns): (&String, &usize)| format!("{cell}{:1$}", "", columns - terminal::width(cell));
+        let cells: Vec<String> = row.iter().zip(&widths).map(padded).collect();
         writeln!(out, "{}", cells.join("  ").trim_end())?;
-        below.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        for line in below {
+            match terminal::stdout_columns().filter(|columns| terminal::width(&line) > *columns) {
+                None => writeln!(out, "{line}")?,
+                Some(columns) => terminal::wrap(&line, columns.saturating_sub(2))
+                    .iter()
+                    .try_for_each(|line| writeln!(out, "  {line}"))?,
+            }
+        }
     }
     Ok(())
 }
@@ -188,5 +196,5 @@ fn format_tokens(number: u64) -> String {
 }
 
 fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
-    texts.map(|text| text.chars().count()).max().unwrap_or(0)
+    texts.map(terminal::width).max().unwrap_or(0)
 }

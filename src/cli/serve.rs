@@ -21,6 +21,7 @@ use crate::file_sync::{self, SharedFileKind};
 use crate::knowledge::control_socket;
 use crate::reload::ConfigReloader;
 use crate::route;
+use crate::running_servers;
 use crate::supervisor::{TaskName, supervise};
 
 /// The transports to open.
@@ -53,6 +54,9 @@ async fn run(loaded: &LoadedConfig, ports: &[u16], with: Transports) -> CommandR
     let (stopped, followed) = (server.clone(), (classification.clone(), server.clone()));
     let stopping = supervise(TaskName("stop_signals"), move || stop_on_signal(stopped.clone()));
     let following = supervise(TaskName("taxonomy"), move || reload::watch(followed.0.clone(), followed.1.clone()));
+    if let Some(knowledge) = &knowledge {
+        knowledge.check_storage().await;
+    }
     let (mut listeners, mut tls) = (Vec::new(), None);
     if with != Transports::Stdio {
         tls = certificates::open(loaded)?;
@@ -62,6 +66,11 @@ async fn run(loaded: &LoadedConfig, ports: &[u16], with: Transports) -> CommandR
     server.audit().record_event(AuditEvent::new("start").detail(format!("corbie {}", server.version())));
     let mut serving: JoinSet<io::Result<()>> = JoinSet::new();
     let http = Http::new(server.clone(), http_options);
+    let urls: Vec<String> = listeners.iter().map(|listening| listening.socket.local_url(tls.is_some())).collect();
+    // Until this process ends. Commands work without it, so a failure is not fatal.
+    let _registered =
+        if urls.is_empty() { Ok(None) } else { running_servers::register(&loaded.sources.variables, config, urls) }
+            .inspect_err(|error| tracing::debug!(%error, "commands cannot find this server"));
     let asks_for_a_token = listeners.iter().any(|listening| matches!(listening.auth, Auth::Required(_)));
     let first = listeners.iter().find_map(|listening| listening.socket.console_url(tls.is_some()));
     for OpenListener { socket: at, auth } in listeners {
@@ -73,8 +82,8 @@ async fn run(loaded: &LoadedConfig, ports: &[u16], with: Transports) -> CommandR
         let trust = config.trust.level(if local { Via::Loopback } else { Via::Remote }).as_str();
         tracing::info!(url = %at.url(tls.is_some()), %trust, "listening");
         if !local && tls.is_none() {
-            let advice = "set `server.tls`, or listen on this machine only, behind a proxy that speaks TLS";
-            tracing::warn!(address = %at, "tokens and texts travel in clear text; {advice}");
+            let advice = "set `server.tls`, or listen on loopback behind a proxy with TLS";
+            tracing::warn!(address = %at, "requests and tokens are not encrypted; {advice}");
         }
         let http = http.with_auth(auth, app::rate_limit(config, local));
         match (at, tls.as_ref().map(|tls| tls.certificates.clone())) {
@@ -90,7 +99,7 @@ async fn run(loaded: &LoadedConfig, ports: &[u16], with: Transports) -> CommandR
         tracing::info!("{}", token_hint(config));
     }
     if let Some(url) = first.filter(|_| config.server.console) {
-        tracing::info!(%url, "the web console is there");
+        tracing::info!("Web console: {url}");
     }
     if with != Transports::Http {
         let (server, standing, trust) = (server.clone(), access.stdio.clone(), config.trust.level(Via::Stdio).as_str());
@@ -177,16 +186,14 @@ fn spawn_supervised<Work: Future<Output = ()> + Send + 'static>(
 /// A hint for the log on how to obtain a token. It never contains the token itself.
 fn token_hint(config: &Config) -> String {
     let own = match config.server.token {
-        Some(_) => {
-            "send the one that `server.token` or MCP_API_KEY sets, or make another with `corbie tokens create NAME`"
-        }
-        None => "make one with `corbie tokens create NAME`",
+        Some(_) => "use the one in `server.token` or MCP_API_KEY, or create one with `corbie tokens create NAME`",
+        None => "create one with `corbie tokens create NAME`",
     };
     let others = match config.server.oauth {
-        Some(_) => ", or get one from the authorization server of `server.oauth`",
+        Some(_) => ", or request one from the authorization server in `server.oauth`",
         None => "",
     };
-    format!("callers need a token, as `Authorization: Bearer <token>`: {own}{others}")
+    format!("callers must send a token as `Authorization: Bearer <token>`: {own}{others}")
 }
 
 /// Waits for work that no connection waits for, such as tasks, for the rest of the grace period.

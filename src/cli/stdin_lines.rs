@@ -37,9 +37,9 @@ impl<R: BufRead> StdinLines<R> {
             let number = self.read + texts.len() + 1;
             let bad = |why: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, format!("line {number} {why}"));
             if line.len() - end > MAX_LINE_BYTES {
-                return Err(bad("is longer than 16 MB; give shorter texts"));
+                return Err(bad("is longer than 16 MB; split it into shorter texts"));
             }
-            let text = String::from_utf8(line).map_err(|_| bad("is not valid UTF-8; give texts, one on each line"))?;
+            let text = String::from_utf8(line).map_err(|_| bad("is not valid UTF-8; write one UTF-8 text per line"))?;
             texts.push(text.trim_end_matches(['\n', '\r']).to_owned());
         }
         self.read += texts.len();
@@ -63,17 +63,17 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_line_is_no_part_of_its_length() {
+    fn line_limit_excludes_the_line_ending() {
         let longest = "a".repeat(MAX_LINE_BYTES);
         for end in ["", "\n", "\r\n"] {
             assert_eq!(groups(&format!("{longest}{end}")).unwrap(), [1], "{end:?}");
             let error = groups(&format!("one\n{longest}a{end}")).unwrap_err();
-            assert_eq!(error.to_string(), "line 2 is longer than 16 MB; give shorter texts", "{end:?}");
+            assert_eq!(error.to_string(), "line 2 is longer than 16 MB; split it into shorter texts", "{end:?}");
         }
     }
 
     #[test]
-    fn few_long_lines_are_held_at_once() {
+    fn batches_are_bounded_in_bytes() {
         let long = "a".repeat(MAX_BATCH_BYTES / 2);
         assert_eq!(groups(&[long.as_str(); 5].join("\n")).unwrap(), [2, 2, 1]);
         assert_eq!(groups(&"short\n".repeat(65)).unwrap(), [64, 1]);

@@ -12,7 +12,7 @@ use super::exit::InvalidSettings;
 use super::instance_sync::{InstanceSync, SyncSettings, SyncStatus};
 use super::table::{Align, write_table};
 use super::tools::UnknownTool;
-use super::{CommandResult, sanitize_line};
+use super::{CommandResult, json_output, sanitize_line};
 use crate::access::{NewToken, TokenFile, TokenName, TokenRecord};
 use crate::app;
 use crate::config::duration::Timeout;
@@ -32,8 +32,7 @@ Examples:
 pub(super) enum TokensCommand {
     /// Create an API token and print its secret, which cannot be shown again
     ///
-    /// Running servers accept it within two seconds. `--trust` sets the trust level of its callers; without it, the
-    /// level depends on the listener.
+    /// Running servers accept it within two seconds.
     Create(Create),
     /// List tokens and their permissions; secrets are not stored
     List(List),
@@ -53,6 +52,9 @@ pub(super) struct Create {
     /// Lifetime of the token, such as `90d`; unlimited if omitted
     #[arg(long, value_name = "TIME")]
     expires_in: Option<Timeout>,
+    /// Trust level of callers with this token: untrusted, verified or trusted; that of the listener if omitted
+    #[arg(long, value_name = "LEVEL")]
+    trust: Option<TrustLevel>,
     /// Tool that callers may use, or a prefix such as `knowledge-*`; can be repeated. `embeddings` is the endpoint
     /// /v1/embeddings
     #[arg(long = "tool", value_name = "NAME")]
@@ -103,7 +105,7 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> CommandResult {
     let Some(file) = config::tokens_file(sources).map(TokenFile::new) else {
-        return Err("nobody knows the user's folders here; set `server.tokens_file`".into());
+        return Err("the user's data folder is unknown; set `server.tokens_file`".into());
     };
     match command {
         TokensCommand::Create(command) => {
@@ -154,7 +156,7 @@ fn create(
 ) -> CommandResult {
     let mut new = NewToken::generate(command.name.clone(), command.expires_in.map(Timeout::get));
     let record = &mut new.record;
-    record.trust = trust.map(TrustLevelSetting::from);
+    record.trust = command.trust.or(trust).map(TrustLevelSetting::from);
     record.tools = none_if_empty(command.tools.clone());
     record.knowledge_bases = none_if_empty(command.knowledge_bases.iter().map(ToString::to_string).collect());
     record.rate_limit = command.rate_limit.map(|per_second| RateLimit { per_second, burst: command.burst });
@@ -170,13 +172,17 @@ fn create(
     if command.json {
         let mut told = to_json(&new.record);
         told["token"] = new.expose().into();
-        writeln!(out, "{told}")?;
+        json_output::write(&told, out)?;
     } else {
         writeln!(out, "{}", new.expose())?;
         let mut stderr = std::io::stderr();
         writeln!(stderr, "This is the only time the token is shown. Send it as `Authorization: Bearer <token>`.")?;
-        writeln!(stderr, "`{}` {}.", new.record.name, permissions_text(&new.record))?;
-        writeln!(stderr, "Servers of this user know it by {}.", sanitize_line(&file.path().display().to_string()))?;
+        writeln!(stderr, "`{}`: {}.", new.record.name, permissions_text(&new.record))?;
+        writeln!(
+            stderr,
+            "It is stored in {}, which the servers of this user read.",
+            sanitize_line(&file.path().display().to_string())
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -190,12 +196,12 @@ fn check_tools(names: &[String], loaded: &LoadedConfig) -> Result<(), Box<dyn st
     for name in names {
         match name.strip_suffix('*') {
             Some(beginning) if registry.iter().any(|tool| tool.name().starts_with(beginning)) => {}
-            Some(_) => return Err(format!("no tool begins like `{name}`; `corbie tools list` shows them").into()),
+            Some(_) => return Err(format!("no tool matches `{name}`; `corbie tools list` lists all tools").into()),
             // A path of the OpenAI API without a corresponding tool.
             None if name == "embeddings" => {}
             None => match registry.find(name).map_err(UnknownTool::because)?.name() {
                 exact if exact == name => {}
-                other => return Err(format!("the tool is called `{other}`").into()),
+                other => return Err(format!("the name of the tool is `{other}`").into()),
             },
         }
     }
@@ -208,11 +214,11 @@ fn list(command: &List, file: &TokenFile, others: &InstanceSync<'_>, out: &mut d
         None => file.read()?,
     };
     if command.json {
-        writeln!(out, "{}", json!({ "tokens": tokens.iter().map(to_json).collect::<Vec<_>>() }))?;
+        json_output::write(&json!({ "tokens": tokens.iter().map(to_json).collect::<Vec<_>>() }), out)?;
         return Ok(ExitCode::SUCCESS);
     }
     if tokens.is_empty() {
-        writeln!(out, "there are no tokens; make one: corbie tokens create NAME")?;
+        writeln!(out, "No tokens. Create one with `corbie tokens create NAME`.")?;
         return Ok(ExitCode::SUCCESS);
     }
     let heading = [
@@ -220,8 +226,8 @@ fn list(command: &List, file: &TokenFile, others: &InstanceSync<'_>, out: &mut d
         ("TRUST", Align::Left),
         ("CREATED", Align::Left),
         ("EXPIRES", Align::Left),
-        ("TOOLS", Align::Left),
-        ("KNOWLEDGE BASES", Align::Left),
+        ("TOOLS", Align::Wrap),
+        ("KNOWLEDGE BASES", Align::Wrap),
         ("RATE", Align::Left),
     ];
     let row = |token: &TokenRecord| {
@@ -230,12 +236,12 @@ fn list(command: &List, file: &TokenFile, others: &InstanceSync<'_>, out: &mut d
         let rate = |limit: RateLimit| format!("{}/s, burst {}", limit.per_second, limit.burst());
         vec![
             token.name.to_string(),
-            token.trust.map_or("as others", TrustLevelSetting::as_str).to_owned(),
+            token.trust.map_or("by listener", TrustLevelSetting::as_str).to_owned(),
             day(token.created),
             expiry_text(token),
             names(&token.tools),
             names(&token.knowledge_bases),
-            token.rate_limit.map_or("as others".into(), rate),
+            token.rate_limit.map_or("server default".into(), rate),
         ]
     };
     write_table(&heading, &tokens.iter().map(row).collect::<Vec<_>>(), out)?;
@@ -250,14 +256,15 @@ fn revoke(command: &Revoke, file: &TokenFile, others: &InstanceSync<'_>, out: &m
         SyncStatus::NotSynced => SyncStatus::NotSynced,
     };
     match (command.json, told) {
-        (true, _) => {
-            writeln!(out, "{}", json!({ "revoked": token.name.as_str(), "everywhere": told == SyncStatus::Synced }))?
-        }
+        (true, _) => json_output::write(
+            &json!({ "revoked": token.name.as_str(), "everywhere": told == SyncStatus::Synced }),
+            out,
+        )?,
         (false, SyncStatus::Synced) => {
-            writeln!(out, "revoked `{}`; servers that run forget it within two seconds", token.name)?
+            writeln!(out, "Revoked `{}`. Running servers reject it within two seconds.", token.name)?
         }
         (false, SyncStatus::NotSynced) => {
-            writeln!(out, "revoked `{}` on this machine alone; other instances still let it in", token.name)?
+            writeln!(out, "Revoked `{}` on this machine only. Other instances still accept it.", token.name)?
         }
     }
     // The exit code shows whether the token may still be valid on other instances.
@@ -276,17 +283,17 @@ fn to_json(token: &TokenRecord) -> Value {
 
 fn permissions_text(token: &TokenRecord) -> String {
     let trust = match token.trust {
-        Some(trust) => format!("is {} wherever it comes from", trust.as_str()),
-        None => "is trusted as far as the settings trust where it comes from".to_owned(),
+        Some(trust) => format!("trust level {}", trust.as_str()),
+        None => "trust level of its listener".to_owned(),
     };
     let only = |what: &str, names: &Option<Vec<String>>| match names {
-        Some(names) => format!(", for the {what} {} alone", names.join(", ")),
+        Some(names) => format!(", {what} {}", names.join(", ")),
         None => String::new(),
     };
-    let (tools, bases) = (only("tools", &token.tools), only("knowledge bases", &token.knowledge_bases));
+    let (tools, bases) = (only("only tools", &token.tools), only("only knowledge bases", &token.knowledge_bases));
     let expires = match token.expires {
-        Some(expires) => format!("until {}", humantime::format_rfc3339_seconds(expires)),
-        None => "until it is revoked".to_owned(),
+        Some(expires) => format!("valid until {}", humantime::format_rfc3339_seconds(expires)),
+        None => "valid until it is revoked".to_owned(),
     };
     format!("{trust}{tools}{bases}, {expires}")
 }
@@ -294,7 +301,7 @@ fn permissions_text(token: &TokenRecord) -> String {
 fn expiry_text(token: &TokenRecord) -> String {
     match token.expires {
         None => "never".into(),
-        Some(expires) if token.is_expired(SystemTime::now()) => format!("{} (over)", day(expires)),
+        Some(expires) if token.is_expired(SystemTime::now()) => format!("{} (expired)", day(expires)),
         Some(expires)
             if expires.duration_since(SystemTime::now()).is_ok_and(|left| left < Duration::from_secs(86_400)) =>
         {

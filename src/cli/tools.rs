@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::progress::Progress;
-use super::{CommandResult, value_parsers};
+use super::table::{Align, write_list};
+use super::{CommandResult, json_output, sanitize_line, value_parsers};
 use crate::app::{self, App};
 use crate::config::LoadedConfig;
 use crate::config::trust::Via;
@@ -68,9 +69,9 @@ pub(super) fn run(command: &ToolsCommand, loaded: &LoadedConfig, out: &mut dyn W
             ToolsCommand::List { json } => {
                 let tools = server.registry().list_registered_tools();
                 if *json {
-                    writeln!(out, "{:#}", json!({ "tools": tools }))?;
+                    json_output::write(&json!({ "tools": tools }), out)?;
                 } else {
-                    write_table(&tools, out)?;
+                    write_tools(&tools, out)?;
                 }
                 Ok(ExitCode::SUCCESS)
             }
@@ -87,7 +88,7 @@ pub(super) fn run(command: &ToolsCommand, loaded: &LoadedConfig, out: &mut dyn W
                 let result = result?;
                 let called = CallResult::deserialize(&result)?;
                 if *json {
-                    writeln!(out, "{result:#}")?;
+                    json_output::write(&result, out)?;
                 } else {
                     for content in &called.content {
                         match content.as_text() {
@@ -102,12 +103,10 @@ pub(super) fn run(command: &ToolsCommand, loaded: &LoadedConfig, out: &mut dyn W
     })
 }
 
-fn write_table(tools: &[Value], out: &mut dyn Write) -> std::io::Result<()> {
-    let text = |tool: &Value, member: &str| tool[member].as_str().unwrap_or_default().to_owned();
-    let width = tools.iter().map(|tool| text(tool, "name").len()).max().unwrap_or_default();
-    for tool in tools {
-        let description = text(tool, "description");
-        writeln!(out, "{:width$}  {}", text(tool, "name"), description.lines().next().unwrap_or_default())?;
-    }
-    Ok(())
+fn write_tools(tools: &[Value], out: &mut dyn Write) -> std::io::Result<()> {
+    let text = |tool: &Value, member: &str| {
+        sanitize_line(tool[member].as_str().unwrap_or_default().lines().next().unwrap_or_default())
+    };
+    let rows: Vec<Vec<String>> = tools.iter().map(|tool| vec![text(tool, "name"), text(tool, "description")]).collect();
+    write_list(&[Align::Left, Align::Wrap], &rows, out)
 }

@@ -138,13 +138,13 @@ impl McpClient {
     /// Instructions for loading the changed file.
     pub fn next_step(self) -> &'static str {
         match self {
-            McpClient::ClaudeDesktop => "Quit Claude Desktop and start it again to use it.",
-            McpClient::ClaudeCode => "Start a new session of Claude Code to use it; `/mcp` shows it.",
-            McpClient::Cursor => "Restart Cursor, and see that it is switched on under MCP in its settings.",
-            McpClient::Vscode => "In VS Code, `MCP: List Servers` shows it and starts it.",
-            McpClient::Copilot => "Start `copilot` again to use it; `/mcp show` shows it.",
-            McpClient::AmazonQ => "Start `q chat` again to use it; `/tools` shows it.",
-            McpClient::Codex => "Start `codex` again to use it; `/mcp` shows it.",
+            McpClient::ClaudeDesktop => "Quit Claude Desktop completely (including its tray icon) and restart it.",
+            McpClient::ClaudeCode => "Start a new session of Claude Code; `/mcp` lists its servers.",
+            McpClient::Cursor => "Restart Cursor, and check that the server is enabled under MCP in its settings.",
+            McpClient::Vscode => "Run `MCP: List Servers` in VS Code to start it.",
+            McpClient::Copilot => "Restart `copilot`; `/mcp show` lists its servers.",
+            McpClient::AmazonQ => "Restart `q chat`; `/tools` lists its tools.",
+            McpClient::Codex => "Restart `codex`; `/mcp` lists its servers.",
         }
     }
 }

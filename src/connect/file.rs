@@ -35,21 +35,21 @@ pub enum NewFilePermissions {
 pub enum Error {
     #[error("`{}` cannot be read: {error}", .path.display())]
     Unreadable { path: PathBuf, error: io::Error },
-    #[error("`{}` is not a file; name another one with `--file`", .path.display())]
+    #[error("`{}` is not a file; specify another one with `--file`", .path.display())]
     NotAFile { path: PathBuf },
-    #[error("`{}` is a chain of links without an end; name another file with `--file`", .path.display())]
+    #[error("`{}` is a cycle of symbolic links; specify another file with `--file`", .path.display())]
     Links { path: PathBuf },
-    #[error("`{}` has {bytes} bytes, and no client has that many settings; name another file with `--file`", .path.display())]
+    #[error("`{}` is too large for a client configuration ({bytes} bytes); specify another file with `--file`", .path.display())]
     TooLarge { path: PathBuf, bytes: u64 },
-    #[error("`{}` is not text in UTF-8; save it as such, then try again", .path.display())]
+    #[error("`{}` is not UTF-8; save it as UTF-8 and try again", .path.display())]
     NotUtf8 { path: PathBuf },
-    #[error("`{}` is read-only; make it writable if you want it changed", .path.display())]
+    #[error("`{}` is read-only; make it writable and try again", .path.display())]
     ReadOnly { path: PathBuf },
-    #[error("`{}` was changed by another program in the meantime, and was left as it is; try again", .path.display())]
+    #[error("`{}` was changed by another program in the meantime; nothing was written; try again", .path.display())]
     Changed { path: PathBuf },
-    #[error("`{}` cannot be written: {error}; the file was left as it is", .path.display())]
+    #[error("`{}` cannot be written: {error}; the file was not changed", .path.display())]
     Unwritable { path: PathBuf, error: io::Error },
-    #[error("beside `{}` there are {MAX_BACKUPS} backups already; remove some", .path.display())]
+    #[error("there are already {MAX_BACKUPS} backups of `{}`; remove some", .path.display())]
     TooManyBackups { path: PathBuf },
 }
 

@@ -52,7 +52,7 @@ pub enum OtherContent {
 /// Why a client cannot be connected.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("`{}` was left as it is: {why}", .file.display())]
+    #[error("`{}` was not changed: {why}", .file.display())]
     Edit { file: PathBuf, why: EditError },
     #[error(transparent)]
     File(#[from] file::Error),

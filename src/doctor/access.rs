@@ -17,7 +17,7 @@ fn inspect(config: &Config) -> Findings {
     let tokens = match config.tokens_file().map(|path| TokenFile::new(path).read()).transpose() {
         Ok(tokens) => tokens.unwrap_or_default().len(),
         Err(error) => {
-            findings.problem(error.to_string(), "put it right, or move it away and make tokens anew");
+            findings.problem(error.to_string(), "correct the file, or move it away and create new tokens");
             return findings;
         }
     };
@@ -28,22 +28,22 @@ fn inspect(config: &Config) -> Findings {
     });
     let mut addresses: Vec<(String, bool)> = addresses.collect();
     if addresses.is_empty() {
-        addresses.push(("this machine".into(), true));
+        addresses.push(("loopback".into(), true));
     }
     for (address, is_loopback) in addresses {
         if let Err(error) = config.server.authentication(is_loopback, anybody) {
             findings.problem(
-                format!("nothing would be served on {address}: `server.auth` {error}"),
-                "make a token with `corbie tokens create`, set `MCP_API_KEY`, or listen on this machine only",
+                format!("the server cannot listen on {address}: `server.auth` {error}"),
+                "create a token with `corbie tokens create`, set `MCP_API_KEY`, or listen on loopback only",
             );
         }
     }
     if findings.0.is_empty() {
         let known = match tokens {
-            0 if anybody => "a token is known by the settings".to_owned(),
-            0 => "no token is known, and none is needed".to_owned(),
-            1 => "one token is known".to_owned(),
-            many => format!("{many} tokens are known"),
+            0 if anybody => "authentication is configured in the settings".to_owned(),
+            0 => "no tokens, and none is required".to_owned(),
+            1 => "1 token".to_owned(),
+            many => format!("{many} tokens"),
         };
         findings.ok(known);
     }

@@ -32,7 +32,7 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
         Err(error) => findings.problem(format!("`{path}` cannot be read: {error}"), "correct `server.tls.certificate`"),
         Ok(pem) => match CertificateDer::from_pem_slice(&pem).ok().and_then(|certificate| validity(&certificate)) {
             None => {
-                findings.problem(format!("`{path}` holds no certificate in PEM"), "correct `server.tls.certificate`")
+                findings.problem(format!("`{path}` contains no PEM certificate"), "correct `server.tls.certificate`")
             }
             Some(validity) => check_validity(&path, validity, SystemTime::now(), &mut findings),
         },
@@ -42,13 +42,13 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
 
 fn check_validity(path: &str, Validity { from, until }: Validity, now: SystemTime, findings: &mut Findings) {
     let day = |time: SystemTime| humantime::format_rfc3339_seconds(time).to_string();
-    let advice = "get a new one and put it in its place; the server takes it up by itself";
+    let advice = "replace it with a new certificate; the server reloads it automatically";
     if now > until {
         findings.problem(format!("`{path}` expired on {}", day(until)), advice);
     } else if now < from {
         findings.problem(
-            format!("`{path}` is valid from {} only", day(from)),
-            "check the clock of this machine, or get another one",
+            format!("`{path}` is not valid before {}", day(from)),
+            "check the clock of this machine, or replace the certificate",
         );
     } else if now + EXPIRY_WARNING > until {
         findings.note(format!("`{path}` expires on {}", day(until)), advice);
@@ -63,7 +63,7 @@ mod tests {
     use crate::doctor::State;
 
     #[test]
-    fn what_is_told_depends_on_the_day() {
+    fn state_depends_on_the_date() {
         let day = |day: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(day * 24 * 3600);
         let state = |now| {
             let mut findings = Findings::default();

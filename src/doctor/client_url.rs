@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_of_this_machine_are_asked() {
+    fn only_loopback_addresses_are_probed() {
         let addresses = |text: &str| loopback_addresses(&Url::parse(text).unwrap()).len();
         for here in ["http://127.0.0.1:1/mcp", "https://[::1]/mcp", "http://127.9.9.9", "http://[::ffff:127.0.0.1]:1/"]
         {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn who_speaks_https_is_told_from_nobody_without_being_asked() {
+    fn https_listener_is_detected_without_a_request() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("https://127.0.0.1:{}/mcp", taken.local_addr().unwrap().port());
         assert_eq!(probe(&url), UrlTarget::NotProbed);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn health_is_asked_for_beside_the_path_of_mcp() {
+    fn health_path_is_next_to_the_mcp_path() {
         let path = |text: &str| health_path(&Url::parse(text).unwrap());
         for text in ["http://localhost", "http://localhost/", "http://localhost/mcp", "http://localhost/mcp/?a=/b/c"] {
             assert_eq!(path(text), "/health", "{text}");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_little_is_called_neither_corbie_nor_another() {
+    fn bare_status_is_inconclusive() {
         let process = |name: &str| Some((7, name.to_owned()));
         assert_eq!(classify_responses(&[ProbeResult::Healthy], process("corbie"), true), UrlTarget::Corbie);
         assert_eq!(classify_responses(&[ProbeResult::Corbie], process("ssh"), true), UrlTarget::Corbie);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_secret_in_a_url_is_not_shown() {
+    fn credentials_and_query_of_a_url_are_redacted() {
         assert_eq!(redacted("http://me:word@localhost:8090/mcp?key=1#x"), "http://localhost:8090/mcp");
         assert_eq!(redacted("${input:url}"), "its URL");
     }

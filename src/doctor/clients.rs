@@ -10,6 +10,7 @@ use super::client_url::{self, UrlTarget};
 use super::health_probe::PROCESS_NAME;
 use super::{Check, Findings, SetupContext};
 use crate::connect::{self, EntryLocation, McpClient, entry};
+use crate::running_servers::RunningServer;
 
 /// Usual name of the entry.
 const ENTRY_NAME: &str = "corbie";
@@ -23,7 +24,7 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
         match connect::find_entry(&EntryLocation { client, file: client.file(places), name: ENTRY_NAME.to_owned() }) {
             Ok(None) => {}
             Ok(Some(entry)) => entries.push((client, entry)),
-            Err(error) => findings.problem(format!("{title} cannot read its servers: {error}"), "correct that file"),
+            Err(error) => findings.problem(format!("{title}: {error}"), "correct the file"),
         }
     }
     let asked = probe_urls(&entries).await;
@@ -32,7 +33,7 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
         let (id, title) = (client.id(), client.title());
         if let Some(program) = entry::missing_program(entry) {
             let advice = format!("run `corbie connect {id} --write`");
-            findings.problem(format!("{title} starts `{program}`, which is not there"), advice);
+            findings.problem(format!("{title} starts `{program}`, which does not exist"), advice);
             continue;
         }
         if entry::has_no_target(entry) {
@@ -42,35 +43,40 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
         }
         let url = url_of(entry);
         let shown = url.map(client_url::redacted).unwrap_or_default();
-        let advice = || format!("start `corbie serve` there, or run `corbie connect {id} --write` to have it started");
+        let elsewhere = subject.servers.iter().find_map(RunningServer::web_url);
+        let advice = || match elsewhere {
+            Some(url) => format!("corbie is running at {url}; run `corbie connect {id} --url --write`"),
+            None => {
+                format!("start `corbie serve`, or run `corbie connect {id} --write` so that the client starts corbie")
+            }
+        };
         match url.and_then(|url| asked.get(url)) {
             None => connected.push(title.to_owned()),
             Some(UrlTarget::Corbie) => connected.push(format!("{title} at {shown}")),
-            Some(UrlTarget::NotProbed) => connected.push(format!("{title} at {shown} (not asked)")),
+            Some(UrlTarget::NotProbed) => connected.push(format!("{title} at {shown} (not probed)")),
             Some(UrlTarget::WrongPath) => {
-                let advice = "end its URL with `/mcp`, which is where corbie speaks MCP";
-                findings.problem(format!("{title} calls {shown}, and corbie has no MCP at that path"), advice);
+                let advice = "use a URL that ends with `/mcp`";
+                findings.problem(format!("{title} uses {shown}, where corbie does not serve MCP"), advice);
             }
             Some(UrlTarget::Unreachable) => {
-                findings.problem(format!("{title} calls {shown}, where nobody answers"), advice());
+                findings.problem(format!("{title} uses {shown}, where no server responds"), advice());
             }
             Some(UrlTarget::Other(Some((id, name)))) if name == PROCESS_NAME => {
-                let found = format!("{title} calls {shown}, where corbie (process {id}) does not tell how it is");
-                findings.problem(found, "look at its log, or start it again");
+                let found = format!("{title} uses {shown}, where corbie (process {id}) does not report its health");
+                findings.problem(found, "check its log, or restart it");
             }
             Some(UrlTarget::Other(process)) => {
                 let who = process
                     .as_ref()
                     .map_or_else(|| "another program".to_owned(), |(id, name)| format!("`{name}` (process {id})"));
-                findings.problem(format!("{title} calls {shown}, where {who} is and no corbie"), advice());
+                findings.problem(format!("{title} uses {shown}, where {who} listens instead of corbie"), advice());
             }
         }
     }
     if !connected.is_empty() {
-        findings.ok(format!("connected: {}", connected.join(", ")));
+        findings.ok(format!("set up: {}", connected.join(", ")));
     } else if findings.0.is_empty() {
-        findings
-            .note("no MCP client is connected", "run `corbie connect` to see which there are, if you want to use one");
+        findings.note("no MCP client is set up", "run `corbie connect` to list the supported clients");
     }
     findings.check("clients")
 }

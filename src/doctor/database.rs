@@ -24,7 +24,7 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
         Ok(examined) => check_primary(&address, &examined, &mut findings),
         Err(error) => findings.problem(
             format!("{address}: {error}"),
-            "start the database, or correct `knowledge.store`; until then documents can be neither found nor added",
+            "start the database, or correct `knowledge.store`; until then the knowledge base is unavailable",
         ),
     }
     for replica in &knowledge.store_replicas {
@@ -33,7 +33,7 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
             Ok(examined) => check_replica(&address, &examined, &mut findings),
             Err(error) => findings.problem(
                 format!("{address}: {error}"),
-                "start the replica, or take it out of `knowledge.store_replicas`; searches go to the others meanwhile",
+                "start the replica, or remove it from `knowledge.store_replicas`; until then other replicas are used",
             ),
         }
     }
@@ -50,57 +50,56 @@ fn check_primary(address: &Address, examined: &DatabaseDiagnostics, findings: &m
     } = examined;
     match (unsuited, extension, available) {
         (Some(why), ..) => {
-            findings.problem(format!("{address}: {why}"), "until then documents can be neither found nor added");
+            findings.problem(format!("{address}: {why}"), "until then the knowledge base is unavailable");
         }
         (_, Some(version), Some(newest)) if version != newest => findings.note(
-            format!("{address} is PostgreSQL {server} with pgvector {version}, and {newest} is installed there"),
+            format!("{address} is PostgreSQL {server} with pgvector {version}; version {newest} is installed"),
             "run `ALTER EXTENSION vector UPDATE` in the database",
         ),
         (_, Some(version), None | Some(_)) => {
             findings.ok(format!("{address} is PostgreSQL {server} with pgvector {version}"))
         }
         (_, None, Some(_)) => findings.note(
-            format!("{address} is PostgreSQL {server}, and pgvector is not yet made known in this database"),
-            "let somebody who may do so run `CREATE EXTENSION vector` in it, or let the first start do it",
+            format!("{address} is PostgreSQL {server}; the extension pgvector is not created in this database"),
+            "run `CREATE EXTENSION vector` with sufficient privileges; corbie tries it at its first start",
         ),
         (_, None, None) => findings.problem(
             format!("{address} is PostgreSQL {server} without pgvector"),
-            "install pgvector 0.8 or newer on the database's server",
+            "install pgvector 0.8 or newer on the database server",
         ),
     }
     match examined.schema_version {
-        None => findings.ok("its tables are made by the first start"),
+        None => findings.ok("its tables are created at the first start"),
         Some(version) if version < VERSION => {
-            findings.ok(format!("its tables are of version {version}, and become {VERSION} with the next start"));
+            findings.ok(format!("its schema version {version} is upgraded to {VERSION} at the next start"));
         }
-        Some(_) => findings.ok(format!("{} instances use it", examined.instances)),
+        Some(_) => findings.ok(format!("{} instances are connected", examined.instances)),
     }
     check_indexes(examined, findings);
     if !examined.bloated_tables.is_empty() {
-        let tables =
-            examined.bloated_tables.iter().map(|(table, share)| format!("{table} ({share} % of its rows are gone)"));
+        let tables = examined.bloated_tables.iter().map(|(table, share)| format!("{table} ({share} % dead rows)"));
         findings.note(
-            format!("tables that want cleaning: {}", tables.collect::<Vec<_>>().join(", ")),
-            "look why autovacuum does not come to them, or run `VACUUM` for each",
+            format!("bloated tables: {}", tables.collect::<Vec<_>>().join(", ")),
+            "check why autovacuum does not process them, or run `VACUUM` on each",
         );
     }
     let PostingListSize { allocated_bytes: taken, used_bytes: filled } = examined.posting_lists;
     if taken >= BLOAT_MIN_BYTES && taken / BLOAT_FACTOR > filled {
         findings.note(
-            format!("lists of words take {} MB, of which about {} are filled", taken >> 20, filled >> 20),
-            "what is added next fills the rest; to have it back, run `VACUUM FULL corbie.postings` while nobody searches",
+            format!("posting lists occupy {} MB, of which about {} MB are used", taken >> 20, filled >> 20),
+            "new documents reuse the space; to release it, run `VACUUM FULL corbie.postings` while there are no searches",
         );
     }
     if examined.unmerged_batches > MAX_SMALL_BATCHES {
         findings.note(
-            format!("{} lists of words wait to be joined, and searches take longer", examined.unmerged_batches),
-            "they are joined while an instance runs; look into its log if they do not get fewer",
+            format!("{} posting lists are not merged, which slows down searches", examined.unmerged_batches),
+            "a running instance merges them; check its log if the number does not decrease",
         );
     }
     if examined.replication_lag.is_some() {
         findings.problem(
-            format!("{address} follows another database and takes no writes"),
-            "name the primary in `knowledge.store`, and this one in `knowledge.store_replicas`",
+            format!("{address} is a replica and accepts no writes"),
+            "set `knowledge.store` to the primary, and add this one to `knowledge.store_replicas`",
         );
     }
 }
@@ -109,20 +108,20 @@ fn check_indexes(examined: &DatabaseDiagnostics, findings: &mut Findings) {
     let DatabaseDiagnostics { is_indexing, invalid_indexes: invalid, unindexed_models: unindexed, .. } = examined;
     if *is_indexing {
         findings.note(
-            "an index over vectors is being made, and searches take longer until it is there",
-            "wait; it may take minutes, or hours with millions of vectors",
+            "a vector index is being built; searches are slower until it is complete",
+            "wait; this may take minutes, or hours with millions of vectors",
         );
         return;
     }
     if !invalid.is_empty() {
         findings.problem(
-            format!("indexes that were not made to their end, and are of no use: {}", invalid.join(", ")),
-            "start an instance, which makes those over vectors; run `REINDEX INDEX CONCURRENTLY` for others",
+            format!("invalid indexes: {}", invalid.join(", ")),
+            "start an instance, which rebuilds vector indexes; run `REINDEX INDEX CONCURRENTLY` on the others",
         );
     } else if !unindexed.is_empty() {
         findings.note(
-            format!("vectors without an index, which are compared one by one: those of {}", unindexed.join(", ")),
-            "an instance with that model makes it; look into its log if it does not",
+            format!("vectors without an index, which are scanned sequentially: {}", unindexed.join(", ")),
+            "an instance with that model builds the index; check its log if it does not",
         );
     }
 }
@@ -130,14 +129,14 @@ fn check_indexes(examined: &DatabaseDiagnostics, findings: &mut Findings) {
 fn check_replica(address: &Address, examined: &DatabaseDiagnostics, findings: &mut Findings) {
     match examined.replication_lag {
         None => findings.note(
-            format!("{address} follows no other database"),
-            "take it out of `knowledge.store_replicas` unless it holds the same",
+            format!("{address} is not a replica"),
+            "remove it from `knowledge.store_replicas` unless it has the same content",
         ),
         Some(lag) if lag > MAX_LAG_SECONDS => findings.note(
-            format!("{address} is {lag} s behind, or nothing was written for so long"),
-            "look at its replication if documents are written",
+            format!("{address} lags {lag} s behind, unless nothing was written in that time"),
+            "check its replication if documents are being added",
         ),
-        Some(_) => findings.ok(format!("{address} follows")),
+        Some(_) => findings.ok(format!("{address} is a replica and up to date")),
     }
 }
 
@@ -167,15 +166,15 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_is_well_is_fine() {
+    fn healthy_database_is_ok() {
         let check = told(&well());
         assert_eq!((check.state, check.advice.as_deref()), (State::Ok, None));
         assert!(check.message.contains("PostgreSQL 18.4 with pgvector 0.8.5"), "{}", check.message);
-        assert!(check.message.contains("3 instances use it"), "{}", check.message);
+        assert!(check.message.contains("3 instances are connected"), "{}", check.message);
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_to_do() {
+    fn each_problem_has_a_message_and_advice() {
         let old = Some("pgvector 0.7.4 is too old; update it".to_owned());
         let invalid = vec!["vectors_2_model_1".to_owned()];
         let cases = [
@@ -189,7 +188,7 @@ mod tests {
             (
                 DatabaseDiagnostics { pgvector_version: None, ..well() },
                 State::Warning,
-                "not yet made known",
+                "is not created",
                 "CREATE EXTENSION",
             ),
             (
@@ -207,14 +206,14 @@ mod tests {
             (
                 DatabaseDiagnostics { invalid_indexes: invalid, is_indexing: true, ..well() },
                 State::Warning,
-                "is being made",
+                "is being built",
                 "wait",
             ),
             (
                 DatabaseDiagnostics { unindexed_models: vec!["minilm".into()], ..well() },
                 State::Warning,
-                "those of minilm",
-                "makes it",
+                "sequentially: minilm",
+                "builds the index",
             ),
             (
                 DatabaseDiagnostics { bloated_tables: vec![("chunks_1".into(), 40)], ..well() },
@@ -231,19 +230,19 @@ mod tests {
                     ..well()
                 },
                 State::Warning,
-                "take 5120 MB, of which about 1024 are filled",
+                "occupy 5120 MB, of which about 1024 MB are used",
                 "VACUUM FULL",
             ),
             (
                 DatabaseDiagnostics { unmerged_batches: 1001, ..well() },
                 State::Warning,
-                "1001 lists of words wait",
-                "joined while",
+                "1001 posting lists are not merged",
+                "merges them",
             ),
             (
                 DatabaseDiagnostics { replication_lag: Some(0), ..well() },
                 State::Problem,
-                "takes no writes",
+                "accepts no writes",
                 "store_replicas",
             ),
         ];

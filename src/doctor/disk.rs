@@ -24,14 +24,11 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     let config = subject.config.as_ref()?;
     let mut findings = Findings::default();
     if !config.knowledge.enabled {
-        findings.note("the knowledge base is off", "set `knowledge.enabled` to keep documents");
+        findings.note("the knowledge base is disabled", "set `knowledge.enabled` to true to use it");
         return findings.check("disk");
     }
     let Some(storage) = config.knowledge.storage_dir() else {
-        findings.problem(
-            "nobody knows where documents are to be kept",
-            "set `knowledge.storage_path`, or the variable `HOME`",
-        );
+        findings.problem("the storage folder is unknown", "set `knowledge.storage_path`, or the variable `HOME`");
         return findings.check("disk");
     };
     let settings = config.knowledge.clone();
@@ -41,18 +38,18 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
 fn inspect(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
     let mut findings = Findings::default();
     let shown = storage.display();
-    let advice = "give this user the folder, or set `knowledge.storage_path` to another";
+    let advice = "grant this user access to the folder, or set `knowledge.storage_path` to another one";
     let Some(folder) = nearest_existing_dir(storage) else {
-        findings.problem(format!("{shown} cannot be made"), advice);
+        findings.problem(format!("{shown} cannot be created"), advice);
         return findings;
     };
     // Permission bits alone are not sufficient. An anonymous temporary file leaves nothing behind.
     if let Err(error) = tempfile::tempfile_in(&folder) {
-        findings.problem(format!("{shown} cannot be written: {error}"), advice);
+        findings.problem(format!("{shown} is not writable: {error}"), advice);
         return findings;
     }
     if let Some(free) = free_bytes(&folder) {
-        let told = format!("{:.1} GB are free for {shown}", free as f64 / 1e9);
+        let told = format!("{:.1} GB free for {shown}", free as f64 / 1e9);
         match free {
             ..MIN_SPACE_BYTES => {
                 findings.problem(told, "free some space, or set `knowledge.storage_path` to a folder on another disk")
@@ -72,7 +69,7 @@ fn inspect(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
         return findings;
     }
     if !Store::exists(storage) {
-        findings.ok("there are no documents yet");
+        findings.ok("no documents yet");
         return findings;
     }
     #[cfg(unix)]
@@ -83,16 +80,17 @@ fn inspect(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
         return findings;
     }
     match sqlite::quick_check(storage, index.as_deref(), limit) {
-        Ok(QuickCheck::Consistent) => findings.ok("the database opens and is whole"),
+        Ok(QuickCheck::Consistent) => findings.ok("database: OK"),
         Ok(QuickCheck::TimedOut) => findings.note(
-            format!("the database opens; looking whether it is whole was not finished within {} s", limit.as_secs()),
-            "run `corbie knowledge check`, which takes as long as it needs",
+            format!("the database opens, but its integrity check did not finish within {} s", limit.as_secs()),
+            "run `corbie knowledge check`, which has no time limit",
         ),
-        Err(error @ Error::OtherStore { .. }) => findings
-            .problem(error.to_string(), "restore a backup, or delete the index to use the database that is there"),
+        Err(error @ Error::OtherStore { .. }) => {
+            findings.problem(error.to_string(), "restore a backup, or delete the index to use this database")
+        }
         Err(error) => findings.problem(
             error.to_string(),
-            "run `corbie knowledge check`; `corbie knowledge repair` saves what can be saved",
+            "run `corbie knowledge check`, then `corbie knowledge repair` to recover the data",
         ),
     }
     findings
@@ -111,14 +109,17 @@ mod tests {
     use crate::knowledge::store::Options;
 
     #[test]
-    fn a_database_too_large_for_the_time_is_noted_and_is_no_problem() {
+    fn integrity_check_that_times_out_is_a_warning() {
         let folder = tempfile::tempdir().unwrap();
         drop(Store::open(folder.path(), Options::default()).unwrap());
         let check = inspect(&Knowledge::default(), folder.path(), Duration::ZERO).check("disk").unwrap();
         assert_eq!(check.state, State::Warning, "{check:?}");
-        assert!(check.message.contains("not finished within 0 s"), "{check:?}");
+        assert!(check.message.contains("did not finish within 0 s"), "{check:?}");
         assert!(check.advice.as_ref().unwrap().contains("corbie knowledge check"), "{check:?}");
         let whole = inspect(&Knowledge::default(), folder.path(), DATABASE_CHECK_TIMEOUT);
-        assert!(whole.0.iter().any(|(state, found, _)| *state == State::Ok && found.contains("is whole")), "{whole:?}");
+        assert!(
+            whole.0.iter().any(|(state, found, _)| *state == State::Ok && found.contains("database: OK")),
+            "{whole:?}"
+        );
     }
 }

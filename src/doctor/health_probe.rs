@@ -86,7 +86,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn only_who_tells_what_corbie_tells_is_taken_for_it() {
+    fn corbie_is_identified_by_its_health_response() {
         let process = |name: &str| Some((1, name.to_owned()));
         let long = parse_response("HTTP/1.1 200 OK\r\n\r\n{\"status\":\"ok\",\"protocol_versions\":[]}");
         assert!(is_corbie(long, process("proxy").as_ref()));
@@ -101,7 +101,7 @@ mod tests {
     /// The server sends a byte in a loop until the client disconnects: as fast as possible, and slowly.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a thread of its own, outside of any runtime")]
-    fn who_answers_without_an_end_is_left() {
+    fn endless_response_is_aborted() {
         for pause in [Duration::ZERO, Duration::from_millis(50)] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = listener.local_addr().unwrap();

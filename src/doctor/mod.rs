@@ -34,6 +34,8 @@ use crate::classify::Classification;
 use crate::config::{Config, ConfigError, LoadedConfig, Sources};
 use crate::connect::ClientDirs;
 use crate::inference::Inference;
+use crate::running_servers::{self, RunningServer};
+use crate::util::os_error::plain_message;
 
 /// Input of the checks.
 #[derive(Debug)]
@@ -44,6 +46,8 @@ pub struct SetupContext {
     pub load_result: Option<Result<LoadedConfig, ConfigError>>,
     /// Locations of client configuration files; `None` to skip the checks of clients and ports.
     pub client_dirs: Option<ClientDirs>,
+    /// Running servers of this user, wherever they listen.
+    pub servers: Vec<RunningServer>,
     /// Also contact remote providers.
     pub online: bool,
     /// Models and classifier of the running server.
@@ -201,15 +205,16 @@ async fn run_with_timeout(item: &CheckDefinition, subject: Arc<SetupContext>) ->
     // Dropping the future aborts the check.
     let mut task = AbortOnDropHandle::new(tokio::spawn((item.run)(subject)));
     let failed = |message: String| {
-        let advice = "try again; if it stays so, report it with what `corbie doctor --json` prints".to_owned();
+        let advice =
+            "try again; if the problem persists, report it with the output of `corbie doctor --json`".to_owned();
         Some(Check { name: item.name, state: State::Problem, message, advice: Some(advice) })
     };
     match tokio::time::timeout(item.limit, &mut task).await {
         Ok(Ok(check)) => check,
-        Ok(Err(_)) => failed("the check itself failed in a way nobody expected".into()),
+        Ok(Err(_)) => failed("the check failed with an internal error".into()),
         Err(_) => {
             task.abort();
-            failed(format!("the check did not end within {} seconds", item.limit.as_secs()))
+            failed(format!("the check timed out after {} seconds", item.limit.as_secs()))
         }
     }
 }
@@ -218,9 +223,10 @@ impl SetupContext {
     /// For the command line: loads the settings from their sources.
     pub fn from_sources(sources: Sources, online: bool) -> SetupContext {
         let places = ClientDirs::new(&sources.variables, &sources.folder);
+        let servers = running_servers::find(&sources.variables);
         let read = Config::load(sources);
         let config = read.as_ref().ok().map(|loaded| loaded.config.clone());
-        SetupContext { config, load_result: Some(read), client_dirs: Some(places), online, running: None }
+        SetupContext { config, load_result: Some(read), client_dirs: Some(places), servers, online, running: None }
     }
 
     fn satisfies(&self, needs: Requirement) -> bool {
@@ -253,7 +259,7 @@ impl Findings {
     fn check(self, name: &'static str) -> Option<Check> {
         let state = self.0.iter().map(|(state, ..)| *state).max()?;
         let told = || self.0.iter().filter(|(found, ..)| *found == state);
-        let message = told().map(|(_, found, _)| found.as_str()).collect::<Vec<_>>().join("; ");
+        let message = told().map(|(_, found, _)| plain_message(found)).collect::<Vec<_>>().join("; ");
         let mut advice: Vec<&str> = told().filter_map(|(.., advice)| advice.as_deref()).collect();
         advice.dedup();
         let advice = (!advice.is_empty()).then(|| advice.join("; "));
@@ -266,7 +272,14 @@ mod tests {
     use super::*;
 
     fn subject() -> SetupContext {
-        SetupContext { config: None, load_result: None, client_dirs: None, online: false, running: None }
+        SetupContext {
+            config: None,
+            load_result: None,
+            client_dirs: None,
+            servers: Vec::new(),
+            online: false,
+            running: None,
+        }
     }
 
     async fn bounded_by(limit: Duration, run: fn(Arc<SetupContext>) -> BoxFuture<'static, Option<Check>>) -> Check {
@@ -275,20 +288,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_check_that_hangs_is_ended_and_told_of() {
+    async fn hanging_check_times_out() {
         let check = bounded_by(QUICK_CHECK_TIMEOUT, |_| Box::pin(std::future::pending())).await;
-        assert_eq!((check.state, check.message.as_str()), (State::Problem, "the check did not end within 10 seconds"));
+        assert_eq!((check.state, check.message.as_str()), (State::Problem, "the check timed out after 10 seconds"));
     }
 
     #[tokio::test]
-    async fn a_check_that_panics_is_told_of() {
-        let check = bounded_by(QUICK_CHECK_TIMEOUT, |_| Box::pin(async { panic!("as the test wants it") })).await;
+    async fn panicking_check_is_a_problem() {
+        let check = bounded_by(QUICK_CHECK_TIMEOUT, |_| Box::pin(async { panic!("panic of the test") })).await;
         assert_eq!(check.state, State::Problem);
-        assert!(check.message.contains("nobody expected"), "{check:?}");
+        assert!(check.message.contains("internal error"), "{check:?}");
     }
 
     #[test]
-    fn findings_are_as_bad_as_the_worst_of_them() {
+    fn merged_findings_have_the_highest_severity() {
         let mut findings = Findings::default();
         findings.ok("fine");
         findings.problem("one", "do this");

@@ -15,8 +15,8 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     let mut findings = Findings::default();
     let damaged = tokio::task::spawn_blocking(damaged_builtin_files).await.ok()?;
     if !damaged.is_empty() {
-        let advice = "the program's file is damaged; install corbie again";
-        findings.problem(format!("inside this program {} is not what it should be", damaged.join(", ")), advice);
+        let advice = "the program file is damaged; reinstall corbie";
+        findings.problem(format!("built-in model files have wrong checksums: {}", damaged.join(", ")), advice);
         return findings.check("models");
     }
     let inference = match &subject.running {
@@ -25,10 +25,10 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     };
     let embedded = inference.embed(vec![TEXT.to_owned()], Purpose::Query).await;
     match embedded.as_ref().map(|embedded| embedded.first()) {
-        Ok(Some(embedding)) => findings.ok(format!("`{}` is whole, and turns texts into vectors", embedding.model)),
-        Ok(None) => findings.problem("the embedding model gave no vector", "check `inference.embedding`"),
+        Ok(Some(embedding)) => findings.ok(format!("embedding model `{}`: OK", embedding.model)),
+        Ok(None) => findings.problem("the embedding model returned no vector", "check `inference.embedding`"),
         Err(error) => {
-            findings.problem(error.to_string(), "check `inference.embedding`, or leave it out to use the model inside")
+            findings.problem(error.to_string(), "check `inference.embedding`, or remove it to use the built-in model")
         }
     }
     let classification = match &subject.running {
@@ -37,10 +37,10 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     };
     match classification {
         Err(error) => {
-            findings.problem(error.to_string(), "correct the taxonomy; `corbie taxonomy check` shows its mistakes")
+            findings.problem(error.to_string(), "correct the taxonomy; `corbie taxonomy check` lists its errors")
         }
         Ok(classification) => match (classification.classify(TEXT).await.map(|_| ()), classification.health().1) {
-            (Ok(()), None) => findings.ok("texts are classified"),
+            (Ok(()), None) => findings.ok("classifier: OK"),
             (Ok(()), Some(why)) => findings.problem(why, "check `classification` and `inference` in the settings"),
             (Err(error), _) => findings.problem(error.to_string(), "check `classification` in the settings"),
         },

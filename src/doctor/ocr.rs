@@ -17,12 +17,14 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     let mut findings = Findings::default();
     let (engine, advice) = match config.ocr.engine {
         Engine::Off => {
-            findings
-                .note("it is off, so scans and pictures have no text", "set `ocr.engine` to `builtin` to read them");
+            findings.note(
+                "OCR is disabled, so scans and images have no text",
+                "set `ocr.engine` to `builtin` to enable it",
+            );
             return findings.check("ocr");
         }
         Engine::Builtin => {
-            ("the reader inside", "raise `documents.memory` if it ended for want of memory; else install corbie again")
+            ("built-in OCR", "raise `documents.memory` if it ran out of memory; otherwise reinstall corbie")
         }
         Engine::Tesseract => {
             ("Tesseract", "install Tesseract with the languages of `ocr.language`, or set `ocr.engine` to `builtin`")
@@ -39,10 +41,10 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     };
     match pool.extract(file, |_| {}).await {
         Ok(read) => match (read.document.text(), read.partial) {
-            (text, None) if text.contains(WORD) => findings.ok(format!("{engine} reads text in pictures")),
+            (text, None) if text.contains(WORD) => findings.ok(format!("{engine}: OK")),
             (_, Some(error)) => findings.problem(error.to_string(), advice),
             (_, None) => {
-                findings.problem(format!("{engine} did not read the word `{WORD}` in a drawing of it"), advice)
+                findings.problem(format!("{engine} did not recognize the word `{WORD}` in a test image"), advice)
             }
         },
         Err(error) => findings.problem(error.to_string(), advice),

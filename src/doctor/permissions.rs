@@ -26,16 +26,16 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
         check_not_writable(approvals.path(), &mut findings);
     }
     if let Some(tokens) = config.tokens_file() {
-        check_private(&tokens, "who may call is kept", "600", &mut findings);
+        check_private(&tokens, "API tokens are stored", "600", &mut findings);
     }
     if let Some(tls) = &config.server.tls {
-        check_private(&tls.key, "the key of HTTPS is kept", "600", &mut findings);
+        check_private(&tls.key, "the TLS key is stored", "600", &mut findings);
     }
     if let Some(storage) = config.knowledge.storage_dir().filter(|_| config.knowledge.enabled) {
-        check_private(&storage, "documents are kept", "700", &mut findings);
+        check_private(&storage, "documents are stored", "700", &mut findings);
     }
     if findings.0.is_empty() {
-        findings.ok("nobody else can read what is private");
+        findings.ok("private files are readable by this user only");
     }
     findings.check("permissions")
 }
@@ -45,7 +45,7 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
 fn check_not_writable(path: &Path, findings: &mut Findings) {
     if mode(path).is_some_and(|mode| mode & GROUP_OR_OTHER_WRITE != 0) {
         let path = path.display();
-        findings.problem(format!("others can change the settings in {path}"), format!("`chmod go-w {path}`"));
+        findings.problem(format!("other users can change the settings in {path}"), format!("`chmod go-w {path}`"));
     }
 }
 
@@ -53,7 +53,7 @@ fn check_not_writable(path: &Path, findings: &mut Findings) {
 fn check_private(path: &Path, what: &str, wanted: &str, findings: &mut Findings) {
     if mode(path).is_some_and(|mode| mode & GROUP_OR_OTHER_ANY != 0) {
         let path = path.display();
-        findings.problem(format!("others can get at {path}, where {what}"), format!("`chmod {wanted} {path}`"));
+        findings.problem(format!("other users can access {path}, where {what}"), format!("`chmod {wanted} {path}`"));
     }
 }
 

@@ -28,12 +28,12 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     let pool = ProviderRegistry::new(&config.providers, &config.defaults, client);
     pool.detect_local_servers().await;
     for found in pool.providers().iter().filter(|provider| provider.detected) {
-        findings.ok(format!("`{}` was found at {}", found.name, found.address().unwrap_or_default()));
+        findings.ok(format!("`{}` detected at {}", found.name, found.address().unwrap_or_default()));
     }
     if findings.0.is_empty() {
         findings.note(
-            "none is configured, and none was found on this machine; all but `corbie ask` and answers of models works without",
-            "set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GOOGLE_API_KEY`, or start a server such as Ollama, to ask models",
+            "no provider is configured, and no local model server was detected; features that need a language model are unavailable",
+            "set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GOOGLE_API_KEY`, or start a local model server such as Ollama",
         );
     }
     findings.check("providers")
@@ -45,11 +45,11 @@ async fn inspect(name: &str, settings: &Settings, client: &HttpClient, online: b
     let local = is_local(settings);
     match Provider::new(name, settings, client) {
         Err(unusable) => {
-            findings.problem(format!("`{name}` {unusable}"), format!("do that, or take `providers.{name}` out"));
+            findings.problem(format!("`{name}` {unusable}"), format!("correct `providers.{name}`, or remove it"));
         }
-        Ok(provider) if !provider.is_remote() => findings.ok(format!("`{name}` answers by itself")),
+        Ok(provider) if !provider.is_remote() => findings.ok(format!("`{name}` is built in")),
         Ok(provider) if local || online => check_models(&provider, local, &mut findings).await,
-        Ok(_) => findings.ok(format!("`{name}` is configured and was not asked; `corbie doctor --online` asks it")),
+        Ok(_) => findings.ok(format!("`{name}` is configured and was not contacted (`corbie doctor --online` does)")),
     }
     findings
 }
@@ -57,13 +57,13 @@ async fn inspect(name: &str, settings: &Settings, client: &HttpClient, online: b
 async fn check_models(provider: &Provider, local: bool, findings: &mut Findings) {
     let name = &provider.name;
     match call::list_models(provider, (Instant::now() + LIST_TIMEOUT).into()).await {
-        Ok(models) => findings.ok(format!("`{name}` answers and has {} models", models.len())),
+        Ok(models) => findings.ok(format!("`{name}` responds with {} models", models.len())),
         Err(error) => {
             let advice = match local {
                 true => format!("start it, or correct `providers.{name}.base_url`"),
-                false => format!("check its key, its address and the network, or take `providers.{name}` out"),
+                false => format!("check its key, its URL and the network, or remove `providers.{name}`"),
             };
-            findings.problem(format!("`{name}` does not answer: {error}"), advice);
+            findings.problem(format!("`{name}` does not respond: {error}"), advice);
         }
     }
 }

@@ -12,9 +12,9 @@ use crate::classify::Classification;
 use crate::config::{Config, Sources};
 use crate::inference::Inference;
 
-const DESCRIPTION: &str = "Checks how this server is set up: settings, models, documents, OCR, providers, permissions, \
-disk, certificate. Tells what was found and what to do about problems. Changes nothing and asks nobody outside the \
-machine. For trusted callers, as it shows paths.";
+const DESCRIPTION: &str = "Diagnose the server's setup: checks the configuration, models, document processing, OCR, \
+providers, permissions, disk space and certificate, and returns each problem with how to fix it. Changes nothing and \
+makes no network requests to other machines. Only for trusted callers, because it returns paths.";
 
 /// Sum of the timeouts of all checks.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(6 * 60);
@@ -67,6 +67,7 @@ impl ServerContext {
             config: Some(fresh.unwrap_or_else(|| self.config.clone())),
             load_result: read,
             client_dirs: None,
+            servers: Vec::new(),
             online: false,
             running: Some((self.inference.clone(), self.classification.clone())),
         }

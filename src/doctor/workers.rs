@@ -24,29 +24,26 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     match pool.extract(file, |_| {}).await {
         Ok(read) if read.document.text().contains(TEXT) => {}
         Ok(_) => {
-            findings.problem(
-                "a process read a document and said something else than what is in it",
-                "install corbie again",
-            );
+            findings.problem("a worker process returned a wrong text for a test document", "reinstall corbie");
             return findings.check("documents");
         }
         Err(error) => {
-            let advice = "let this user start processes and limit them, and check `documents.memory`; without it no document is read";
+            let advice = "allow this user to start processes and to set resource limits, and check `documents.memory`; until then no documents can be read";
             findings.problem(error.to_string(), advice);
             return findings.check("documents");
         }
     }
     let confined = tokio::task::spawn_blocking(has_landlock).await.unwrap_or_else(|error| Err(error.into()));
     match confined {
-        Ok(true) => findings.ok("a process reads them, without files, network or other programs"),
+        Ok(true) => findings.ok("document sandbox: OK"),
         // A worker that cannot restrict its system calls does not start at all.
         Ok(false) => findings.note(
-            "a process reads them with few system calls; this system has no Landlock, which would take files from it as well",
-            "use Linux 5.13 or later with Landlock, if documents come from strangers",
+            "document sandbox: system calls are restricted, but file access is not, because this system has no Landlock",
+            "use Linux 5.13 or later with Landlock if you process untrusted documents",
         ),
         Err(error) => findings.problem(
-            format!("a process reads them; whether it can be kept from files was not found out: {error}"),
-            "see how many threads this user may have (`ulimit -u`), and ask again",
+            format!("document sandbox: support for Landlock could not be determined: {error}"),
+            "check the limit of threads for this user (`ulimit -u`), and try again",
         ),
     }
     findings.check("documents")

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dates_of_a_certificate_are_found() {
+    fn validity_period_is_parsed() {
         let mut parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         parameters.not_before = rcgen::date_time_ymd(1999, 12, 31);
         parameters.not_after = rcgen::date_time_ymd(2051, 2, 3);

@@ -31,11 +31,11 @@ impl FileSync {
     async fn lock_taxonomy(&self) -> Result<EditLock, EditLockError> {
         let shared = &*self.0;
         let copy = shared.copies.iter().find(|copy| copy.kind == SharedFileKind::Taxonomy);
-        let copy = copy.ok_or_else(|| EditLockError::Unwritable("the settings name no such file".to_owned()))?;
+        let copy = copy.ok_or_else(|| EditLockError::Unwritable("this file is not configured".to_owned()))?;
         let Some(store) = shared.knowledge.shared_store() else {
             return Err(EditLockError::Unavailable(match shared.knowledge.open_error() {
                 Some(error) => error.to_string(),
-                None => "the database is not open yet; try again in a moment".to_owned(),
+                None => "the database is not open yet; try again in a few seconds".to_owned(),
             }));
         };
         let held = acquire_lock(&shared.state).await.map_err(EditLockError::Unavailable)?;
@@ -44,7 +44,7 @@ impl FileSync {
         let newest = match exchange.run(LocalEdits::Publish).await {
             Ok(exchanged) if exchanged.outcome == SyncOutcome::Deferred => {
                 return Err(EditLockError::Unavailable(
-                    "others change it all the time; try again in a moment".to_owned(),
+                    "too many concurrent changes; try again in a few seconds".to_owned(),
                 ));
             }
             Ok(exchanged) => exchanged.newest,
@@ -71,7 +71,7 @@ impl TaxonomyEditLock for EditLock {
             let Some(version) = &self.published else { return };
             // If this fails, the next sync detects it.
             if let Err(error) = self.context.record_agreement(version).await {
-                tracing::debug!(%error, "the published version could not be recorded as the local one");
+                tracing::debug!(%error, "cannot record the published version as the local one");
             }
         })
     }

@@ -55,20 +55,20 @@ impl SharedFileKind {
 impl LocalCopy {
     /// Reads the file; `None` if it does not exist.
     pub(super) fn read(&self) -> Result<Option<String>, String> {
-        let unreadable = |why: String| format!("`{}` cannot be read: {why}", self.path.display());
+        let unreadable = |why: String| format!("cannot read `{}`: {why}", self.path.display());
         let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unreadable(error.to_string())),
         };
         if !file.metadata().is_ok_and(|facts| facts.is_file()) {
-            return Err(unreadable("it is not a regular file".to_owned()));
+            return Err(unreadable("not a regular file".to_owned()));
         }
         let mut text = String::new();
         let read =
             file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(|error| unreadable(error.to_string()))?;
         match read as u64 > MAX_FILE_BYTES {
-            true => Err(unreadable(format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20))),
+            true => Err(unreadable(format!("larger than {} MiB", MAX_FILE_BYTES >> 20))),
             false => Ok(Some(text)),
         }
     }
@@ -76,7 +76,7 @@ impl LocalCopy {
     /// Validates a text for the file.
     pub(super) fn check(&self, text: &str) -> Result<(), String> {
         if text.len() as u64 > MAX_FILE_BYTES {
-            return Err(format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20));
+            return Err(format!("larger than {} MiB", MAX_FILE_BYTES >> 20));
         }
         match self.kind {
             SharedFileKind::Taxonomy => {
@@ -84,7 +84,7 @@ impl LocalCopy {
                 let has = |name: &String| taxonomy.names().any(|known| known == name);
                 match self.pinned_local.iter().find(|name| !has(name)) {
                     Some(missing) => {
-                        Err(format!("the category `{missing}` is missing, which `router.restricted_categories` names"))
+                        Err(format!("category `{missing}` is missing, but `router.restricted_categories` lists it"))
                     }
                     None => Ok(()),
                 }
@@ -114,7 +114,7 @@ impl LocalCopy {
 
     /// Replaces the content if it still equals `before`.
     pub(super) fn write(&self, before: Option<&str>, text: &str, former: ReplacedContent) -> Result<bool, String> {
-        let unwritable = |error: std::io::Error| format!("`{}` cannot be written: {error}", self.path.display());
+        let unwritable = |error: std::io::Error| format!("cannot write `{}`: {error}", self.path.display());
         if self.kind == SharedFileKind::Tokens {
             let file = TokenFile::new(&self.path);
             return file

@@ -84,10 +84,10 @@ pub async fn sync_at_startup(config: &Config) {
         let why = match settled {
             Ok(None | Some(Ok(()))) => continue,
             Ok(Some(Err(why))) => why,
-            Err(_) => "the database does not answer in time".to_owned(),
+            Err(_) => "database timed out".to_owned(),
         };
         let path = copy.path.display();
-        tracing::info!(%path, "is taken as it is here, and compared later: {why}");
+        tracing::info!(%path, "using the local file; syncing later: {why}");
     }
 }
 
@@ -99,7 +99,7 @@ pub async fn sync_now(config: &Config, kind: SharedFileKind) -> Option<Result<()
         let exchange = SyncContext { files: connect(config).await?, state: notes, copy };
         let _held = acquire_lock(&exchange.state).await?;
         match exchange.run(LocalEdits::Publish).await.map_err(|trouble| trouble.to_string())?.outcome {
-            SyncOutcome::Deferred => Err("others change it all the time; try again".to_owned()),
+            SyncOutcome::Deferred => Err("too many concurrent changes; try again".to_owned()),
             SyncOutcome::Unchanged | SyncOutcome::Pulled | SyncOutcome::Pushed => Ok(()),
         }
     };
@@ -159,7 +159,7 @@ async fn acquire_lock(notes: &SyncStateDir) -> Result<SyncLock, String> {
         match notes.try_lock()? {
             Some(held) => return Ok(held),
             None if tokio::time::Instant::now() < until => tokio::time::sleep(LOCK_RETRY_DELAY).await,
-            None => return Err("another process of this machine keeps the shared files; try again".to_owned()),
+            None => return Err("another local process is syncing the shared files; try again".to_owned()),
         }
     }
 }

@@ -51,9 +51,9 @@ pub(super) enum SyncError {
     #[error(transparent)]
     Store(#[from] store::Error),
     /// The local file is invalid; the shared version is unchanged.
-    #[error("what it says stays on this machine until it is mended: {why}")]
+    #[error("the file has errors and is not shared until they are fixed: {why}")]
     Invalid { why: String, newest: Option<FileVersion> },
-    #[error("{0}; so it is not shared with other instances")]
+    #[error("{0}; the file is not shared with other instances")]
     Unwritable(String),
     #[error("{0}")]
     File(String),
@@ -88,7 +88,7 @@ impl SyncContext {
                     self.check_ours(&ours, newest.as_ref()).await?;
                     if base.as_ref().map(|base| base.number) > newest.as_ref().map(|newest| newest.number) {
                         let path = self.copy.path.display();
-                        tracing::warn!(%path, "is newer than what the database has, which went back; it is sent again");
+                        tracing::warn!(%path, "local file is newer than the restored database; publishing it again");
                         // The database may have advanced since the restore, and tokens revoked then stay revoked.
                         if let (SharedFileKind::Tokens, Some(_)) = (self.copy.kind, theirs) {
                             match self.merge(base.as_ref(), ours, newest.as_ref()).await? {
@@ -144,7 +144,8 @@ impl SyncContext {
             }
             None => {
                 let path = self.copy.path.display();
-                tracing::warn!(%path, "says something else than other instances do; theirs counts, and this is kept beside it");
+                tracing::warn!(%path, "conflict with a change by another instance; using its version and keeping a \
+                    backup of the local file");
                 (newest.clone(), ReplacedContent::Backup)
             }
         };
@@ -234,7 +235,7 @@ impl SyncContext {
         let text = coming.content.clone();
         let noted = coming.clone();
         let done = run_blocking(move || {
-            let of_no_use = |why| format!("what other instances share cannot be used here, and is left alone: {why}");
+            let of_no_use = |why| format!("ignoring the shared version, because it is invalid on this instance: {why}");
             copy.check(&text).map_err(of_no_use)?;
             let name = copy.state_name();
             let note = notes.read(&name)?;

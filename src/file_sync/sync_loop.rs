@@ -114,18 +114,18 @@ impl FileSync {
         let path = copy.path.display();
         match &outcome {
             Ok(SyncOutcome::Pulled) => {
-                tracing::info!(%path, "was changed on another instance, and is the same here now")
+                tracing::info!(%path, "pulled a change from another instance")
             }
-            Ok(SyncOutcome::Pushed) => tracing::info!(%path, "was changed here, and other instances follow"),
+            Ok(SyncOutcome::Pushed) => tracing::info!(%path, "published a local change to other instances"),
             Ok(SyncOutcome::Unchanged | SyncOutcome::Deferred) => {}
             // An unavailable database is reported elsewhere.
             Err(SyncError::Store(error)) if error.is_transient() => {
-                tracing::debug!(%path, %error, "cannot be compared with others");
+                tracing::debug!(%path, %error, "cannot sync the file");
             }
             Err(trouble) => {
                 let why = trouble.to_string();
                 if seen.last_reported.as_ref() != Some(&why) {
-                    tracing::warn!(%path, "is not shared: {why}");
+                    tracing::warn!(%path, "file is not synced: {why}");
                     seen.last_reported = Some(why);
                 }
             }

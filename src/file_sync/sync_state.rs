@@ -28,7 +28,7 @@ pub(super) struct SyncState {
 
 /// The lock: while this value exists, no other local process syncs.
 #[derive(Debug)]
-pub(super) struct SyncLock(#[expect(dead_code, reason = "a lock is held by being there")] fs::File);
+pub(super) struct SyncLock(#[expect(dead_code, reason = "the lock is held until drop")] fs::File);
 
 /// Subdirectory of the storage directory.
 const STATE_DIR: &str = "shared";
@@ -40,7 +40,7 @@ impl SyncStateDir {
 
     /// Acquires the lock; `None` while another process holds it.
     pub(super) fn try_lock(&self) -> Result<Option<SyncLock>, String> {
-        let wrong = |error: io::Error| format!("`{}` cannot be used: {error}", self.0.display());
+        let wrong = |error: io::Error| format!("cannot use `{}`: {error}", self.0.display());
         create_private_dir(&self.0).map_err(wrong)?;
         let lock = fs::OpenOptions::new().create(true).truncate(false).write(true).open(self.0.join("lock"));
         let lock = lock.map_err(wrong)?;
@@ -56,7 +56,7 @@ impl SyncStateDir {
         match fs::read_to_string(self.file(name)) {
             Ok(text) => Ok(serde_json::from_str(&text).unwrap_or_default()),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(SyncState::default()),
-            Err(error) => Err(format!("`{}` cannot be read: {error}", self.file(name).display())),
+            Err(error) => Err(format!("cannot read `{}`: {error}", self.file(name).display())),
         }
     }
 
@@ -65,7 +65,7 @@ impl SyncStateDir {
             let text = serde_json::to_string(note)?;
             atomic_write::prepare(&self.file(name), text.as_bytes(), FilePermissions::OwnerOnly)?.replace()
         });
-        written.map_err(|error| format!("`{}` cannot be written: {error}", self.file(name).display()))
+        written.map_err(|error| format!("cannot write `{}`: {error}", self.file(name).display()))
     }
 
     fn file(&self, name: &str) -> PathBuf {

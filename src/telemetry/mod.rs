@@ -72,9 +72,9 @@ fn start_with(filter: Targets, format: LogFormat, collect: Option<otlp::SpanProc
 
 /// Logs a panic as an error. Its message may contain user text (S-15), so it is logged at level `debug` only.
 fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
-    let place = panic.location().map(ToString::to_string).unwrap_or_default();
-    tracing::error!(place, "a fault of corbie itself; `log.level: debug` tells more");
-    tracing::debug!(words = panic.payload_as_str().unwrap_or_default(), "what it said");
+    let location = panic.location().map(ToString::to_string).unwrap_or_default();
+    tracing::error!(location, "panic; set `log.level: debug` to log its message");
+    tracing::debug!(payload = panic.payload_as_str().unwrap_or_default(), "panic message");
 }
 
 /// Silences `rmcp`, the MCP client library: it logs whole messages, including user text. `upstream` logs the relevant
@@ -106,7 +106,7 @@ mod tests {
         });
         std::panic::set_hook(before);
         let [error, debug] = &lines[..] else { panic!("{lines:?}") };
-        assert!(error.contains("ERROR a fault of corbie itself") && error.contains("mod.rs:"), "{error}");
+        assert!(error.contains("ERROR panic; set `log.level") && error.contains("mod.rs:"), "{error}");
         assert!(!error.contains("diary"), "{error}");
         assert!(debug.contains("DEBUG") && debug.contains("diary"), "{debug}");
         assert!(lines.iter().all(|line| line.matches('\n').count() == 1 && !line.contains('\u{1b}')), "{lines:?}");

@@ -75,7 +75,7 @@ pub(super) fn prepare(config: &Config) -> (Option<SpanProcessor>, ExporterHandle
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         match runtime {
             Ok(runtime) => runtime.block_on(sender.run()),
-            Err(error) => tracing::error!(%error, "no spans can be sent to the collector"),
+            Err(error) => tracing::error!(%error, "cannot start the span exporter"),
         }
         drop(finished);
     };
@@ -113,7 +113,7 @@ fn address(endpoint: &Url) -> Uri {
         let path = format!("{path}/{TRACES_PATH}");
         url.set_path(&path);
     }
-    url.as_str().parse().expect("a web address is an address")
+    url.as_str().parse().expect("a URL is a valid URI")
 }
 
 /// Configured headers plus protocol headers.

@@ -41,7 +41,7 @@ fn send_and_receive(server: &mut TestProcess, message: &Value) -> Value {
 fn answer_elicitation(server: &mut TestProcess, question: &Value, result: Value) -> Value {
     assert_eq!(question["method"], "elicitation/create", "{question}");
     let text = question["params"]["message"].as_str().unwrap();
-    assert!(text.contains(CLEAR) && text.contains("destroys data"), "{text}");
+    assert!(text.contains(CLEAR) && text.contains("destructive"), "{text}");
     send_and_receive(server, &json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }))
 }
 

@@ -44,7 +44,7 @@ fn a_token_may_use_its_tools_and_sees_no_others() {
     ] {
         let reply = call(client, &narrow, tool, &arguments);
         assert_eq!((reply.status, &reply.json()["error"]["code"]), (403, &json!(-32010)), "{tool}: {}", reply.body);
-        assert!(reply.body.contains("token does not let it use"), "{}", reply.body);
+        assert!(reply.body.contains("token does not permit"), "{}", reply.body);
     }
     let hidden = call(client, &narrow, "chat_completion", &json!({ "zzz": 1 }));
     assert_eq!(hidden.status, 403, "nor is told what it takes: {}", hidden.body);

@@ -23,11 +23,11 @@ fn a12_m96_trust_is_taken_over_and_a_file_with_mistakes_is_not() {
     fs::write(&file, "trust: {loopback: verified}\n").unwrap();
     wait_for("the new level", || (trust() == "VERIFIED").then_some(()));
     fs::write(&file, "trust: {loopback: everything}\n").unwrap();
-    server.wait_for_log("the new settings are refused and the old ones stay");
+    server.wait_for_log("rejected the new settings and kept the previous ones");
     assert_eq!(trust(), "VERIFIED");
     // A missing or temporarily empty file must not raise the trust to the default.
     fs::write(&file, "").unwrap();
-    server.wait_for_log("gone or empty");
+    server.wait_for_log("missing or empty");
     assert_eq!(trust(), "VERIFIED");
     // An unreadable token file must not prevent the trust from being lowered.
     fs::create_dir_all(operator.folder().join("corbie")).unwrap();
@@ -37,7 +37,7 @@ fn a12_m96_trust_is_taken_over_and_a_file_with_mistakes_is_not() {
     fs::remove_file(operator.folder().join("corbie/tokens.json")).unwrap();
     fs::write(&file, "trust: {loopback: trusted}\nserver: {name: other}\n").unwrap();
     wait_for("the mended file", || (trust() == "TRUSTED").then_some(()));
-    assert!(server.wait_for_log("count from the next start").contains("server"));
+    assert!(server.wait_for_log("take effect after a restart").contains("server"));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn s05_a12_a_token_that_can_be_guessed_is_refused_by_a_reload_and_the_old_one_st
     // The listener requires a token also if the new settings do not.
     for (auth, weak) in [("auth: bearer, ", "changeme-changeme-changeme"), ("", "changeme-changeme-2024")] {
         written(auth, weak);
-        let logged = server.wait_for_log("the new settings are refused and the old ones stay");
+        let logged = server.wait_for_log("rejected the new settings and kept the previous ones");
         assert!(!logged.contains(weak), "{logged}");
         assert!(is_accepted(strong) && !is_accepted(weak));
     }
@@ -114,7 +114,7 @@ fn x46_a12_settings_whose_approval_is_withdrawn_go_with_their_file() {
     };
     assert_eq!(trust(), "UNTRUSTED");
     fs::remove_file(project.join("corbie.yaml")).unwrap();
-    server.wait_for_log("gone or empty");
+    server.wait_for_log("missing or empty");
     assert_eq!(trust(), "UNTRUSTED", "the approval still counts");
     let variables = BTreeMap::from([("XDG_CONFIG_HOME".to_owned(), operator.folder().display().to_string())]);
     let withdrawn = ApprovalFile::of(&variables).unwrap().withdraw(&project).unwrap();

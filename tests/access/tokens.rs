@@ -146,7 +146,7 @@ fn m96_a_token_is_revoked_also_while_the_settings_have_mistakes() {
     let (mut server, client) = start_with_client(setup);
     assert_eq!(call(client, &secret, "inspect_server", &json!({})).status, 200);
     fs::write(&file, "server: {auth: perhaps}\n").unwrap();
-    server.wait_for_log("the new settings are refused");
+    server.wait_for_log("rejected the new settings");
     let revoke = operator.corbie("tokens revoke laptop --config").argument(file.display().to_string()).run("");
     assert!(revoke.code == Some(0) && revoke.stderr.contains("server.auth"), "it is told, and done: {}", revoke.stderr);
     wait_for("the token to go", || (call(client, &secret, "inspect_server", &json!({})).status == 401).then_some(()));

@@ -1,4 +1,4 @@
-// The page Classify against the real program: typing, the categories, the taxonomy as text, and how good it is.
+// The Classify page: trying texts, categories, the taxonomy editor and evaluations.
 
 import test from "node:test";
 import assert from "node:assert/strict";
@@ -25,13 +25,13 @@ const text = (page) => page.getByRole("textbox", { name: "Text", exact: true });
 const written = (page) => page.getByRole("textbox", { name: "Taxonomy", exact: true });
 const findings = (page) => page.getByRole("status", { name: "Problems" });
 const verdict = (page, name) => page.locator(".verdict strong").filter({ hasText: new RegExp(`^${name}$`) });
-/** How long each bar is, by the name of its category. */
+/** The length of each bar by category. */
 const lengths = (page) => page.locator(".trying .bars .bar").evaluateAll((rows) => Object.fromEntries(rows.map((row) => [row.firstElementChild.textContent, Number(/scaleX\((.*)\)/.exec(row.querySelector(".fill").style.transform)?.[1] ?? 0)])));
 
-/** Opens the editor and waits until the text was checked. */
+/** Opens the editor and waits for the validation. */
 async function edit(t, server, options = {}) {
   const page = await open(t, server, { at: "#/classify/edit", ...options });
-  await findings(page).getByText("No mistakes").waitFor();
+  await findings(page).getByText("Valid:").waitFor();
   return page;
 }
 
@@ -40,7 +40,7 @@ async function save(page) {
   await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
 }
 
-test("typing moves the distribution, and says why and what next", async (t) => {
+test("typing updates the distribution and the decision", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify" });
   await text(page).waitFor();
   const places = () => page.locator(".trying .card").evaluateAll((cards) => cards.map((card) => [card.getBoundingClientRect().top, card.getBoundingClientRect().height]));
@@ -55,15 +55,15 @@ test("typing moves the distribution, and says why and what next", async (t) => {
   assert.ok(after.billing > 0.5 && after.delivery < before.delivery, JSON.stringify(after));
   assert.deepEqual(await places(), stood, "nothing jumps while the bars move");
   await page.locator(".why").getByText("^invoice #?\\d+$").waitFor();
-  await page.getByText("a rule that leaves no doubt").waitFor();
+  await page.getByText("rule", { exact: true }).waitFor();
   await page.locator(".why").getByText("openai/gpt-oss-20b").waitFor();
   await page.locator(".gauge").getByText("bits").waitFor();
   await text(page).fill("");
-  await page.getByText("Nothing typed yet").waitFor();
+  await page.getByText("Enter a text to classify it").waitFor();
   assert.deepEqual(Object.values(await lengths(page)), [0, 0, 0, 0]);
 });
 
-test("the nearest examples are shown with their categories, and a stranger is called one", async (t) => {
+test("nearest examples have categories, and out-of-scope texts a warning", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/try" });
   await text(page).fill("the courier charged me twice and the box was empty");
   const near = page.locator(".near li");
@@ -73,10 +73,10 @@ test("the nearest examples are shown with their categories, and a stranger is ca
   await picture(page, "console-classify");
   await page.getByRole("button", { name: "Who was the first pharaoh?" }).click();
   await page.getByText("probably out of scope").waitFor();
-  await page.getByText("it probably belongs to no category").waitFor();
+  await page.getByText("probably belongs to no category").waitFor();
 });
 
-test("what is said of the strangeness follows its figure", async (t) => {
+test("the out-of-scope caption matches the score", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/try" });
   let share = 0;
   await page.route("**/mcp", async (route) => {
@@ -86,9 +86,9 @@ test("what is said of the strangeness follows its figure", async (t) => {
     answer.result.structuredContent.out_of_scope = share;
     return route.fulfill({ response, json: answer });
   });
-  const gauge = page.locator(".gauge").filter({ has: page.getByRole("heading", { name: "Strangeness" }) });
+  const gauge = page.locator(".gauge").filter({ has: page.getByRole("heading", { name: "Out of scope" }) });
   const said = [];
-  for (const [value, caption] of [[0, "nothing about it is strange"], [0.4, "most known texts are stranger"], [0.6, "stranger than half of the known texts"], [0.85, "most known texts are less strange"], [0.97, "it probably belongs to no category"]]) {
+  for (const [value, caption] of [[0, "very typical"], [0.4, "typical"], [0.6, "typical (above the median)"], [0.85, "unusual"], [0.97, "probably belongs to no category"]]) {
     share = value;
     await text(page).fill(`where is my parcel ${value}`);
     await gauge.getByText(`${(value * 100).toFixed(1)} %`).waitFor();
@@ -99,7 +99,7 @@ test("what is said of the strangeness follows its figure", async (t) => {
   assert.equal(new Set(said).size, said.length);
 });
 
-test("the newest text wins: an older question that is still open is given up", async (t) => {
+test("a newer text cancels the pending request", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/try" });
   await text(page).waitFor();
   const older = (request) => request.postData()?.includes("where is my parcel");
@@ -114,7 +114,7 @@ test("the newest text wins: an older question that is still open is given up", a
   await until(() => given === held, "the older question is given up");
 });
 
-test("categories are listed with description, prompt, model and what they were taught", async (t) => {
+test("categories have description, prompt, model and number of examples", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/categories" });
   const billing = page.locator(".categories li").filter({ has: page.getByRole("heading", { name: "billing" }) });
   await billing.getByText("Invoices, payments and refunds").waitFor();
@@ -127,7 +127,7 @@ test("categories are listed with description, prompt, model and what they were t
   await prompt.waitFor();
 });
 
-test("a mistake is told with its line; mended, tried and saved, the new category is in use", async (t) => {
+test("errors have lines; after a fix the taxonomy can be tested and saved", async (t) => {
   const server = await helpDesk(t);
   const page = await edit(t, server);
   await written(page).fill(desk.replace("remainder: other", "remainder: others"));
@@ -136,14 +136,14 @@ test("a mistake is told with its line; mended, tried and saved, the new category
   assert.equal(await written(page).evaluate((field) => field.value.slice(field.selectionStart, field.selectionEnd)), "others");
   assert.equal(await page.locator(".gutter b").textContent(), "2\n");
   await page.getByRole("button", { name: "Save…" }).click();
-  await page.getByText("It has mistakes and cannot be saved yet").waitFor();
+  await page.getByText("Fix the errors before saving").waitFor();
   assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), desk);
 
   await written(page).fill(desk + GARDEN);
-  await findings(page).getByText("No mistakes: 5 categories").waitFor();
-  await page.getByRole("textbox", { name: /Try before saving/ }).fill("which soil do tomatoes like\nwhere is my parcel");
-  await page.getByRole("button", { name: "Try these" }).click();
-  await page.getByText("1 text gets another category.").waitFor();
+  await findings(page).getByText("Valid: 5 categories").waitFor();
+  await page.getByRole("textbox", { name: /Test changes/ }).fill("which soil do tomatoes like\nwhere is my parcel");
+  await page.getByRole("button", { name: "Compare" }).click();
+  await page.getByText("1 text changes category.").waitFor();
   const row = page.locator(".tried tbody tr").first();
   assert.match(await row.locator("td").nth(2).innerText(), /garden\s+[\d.]+ %/);
   assert.doesNotMatch(await row.locator("td").nth(1).innerText(), /garden/);
@@ -156,8 +156,8 @@ test("a mistake is told with its line; mended, tried and saved, the new category
   await box.locator("ins").filter({ hasText: "- name: garden" }).waitFor();
   await accessible(page);
   await box.getByRole("button", { name: "Save" }).click();
-  await page.getByText("Saved and in use: 5 categories.").waitFor();
-  await page.getByText("as in the file").waitFor();
+  await page.getByText("Saved: 5 categories in use.").waitFor();
+  await page.getByText("saved", { exact: true }).waitFor();
   assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), desk + GARDEN);
 
   await page.getByRole("link", { name: "Try" }).click();
@@ -168,27 +168,27 @@ test("a mistake is told with its line; mended, tried and saved, the new category
   await page.getByRole("heading", { name: "garden" }).waitFor();
 });
 
-test("a file that was changed meanwhile is not overwritten, and both ways out work", async (t) => {
+test("a file that has changed is not overwritten; compare and reload work", async (t) => {
   const server = await helpDesk(t);
   const page = await edit(t, server);
   const theirs = desk.replace("Parcels, shipping", "Boxes, shipping");
   await written(page).fill(desk + GARDEN);
   await writeFile(join(server.home, "taxonomy.yaml"), theirs);
   await save(page);
-  await page.getByText("The file was changed since you read it").waitFor();
+  await page.getByText("The file has changed since you opened it").waitFor();
   assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), theirs);
-  await page.getByRole("button", { name: "Compare mine with it" }).click();
+  await page.getByRole("button", { name: "Compare with my changes" }).click();
   const box = page.getByRole("dialog");
   await box.locator("del").filter({ hasText: "Boxes, shipping" }).waitFor();
   await box.getByRole("button", { name: "Cancel" }).click();
   assert.equal(await written(page).inputValue(), desk + GARDEN);
   await page.getByRole("button", { name: "Reload" }).click();
-  await box.getByRole("button", { name: "Drop them" }).click();
+  await box.getByRole("button", { name: "Discard" }).click();
   await until(async () => (await written(page).inputValue()) === theirs, "the text of the file is there");
-  await page.getByText("as in the file").waitFor();
+  await page.getByText("saved", { exact: true }).waitFor();
 });
 
-test("what is written survives a lost server, another page and a reload", async (t) => {
+test("the draft survives a server restart, navigation and a reload", async (t) => {
   const server = await helpDesk(t);
   const page = await edit(t, server);
   page.expectErrors();
@@ -198,32 +198,32 @@ test("what is written survives a lost server, another page and a reload", async 
   await page.keyboard.press("Control+End");
   await server.stop();
   await page.keyboard.type(GARDEN);
-  await findings(page).getByText("What you write stays here").waitFor();
+  await findings(page).getByText("Your changes are kept").waitFor();
   await server.start();
-  await findings(page).getByText("No mistakes: 5 categories").waitFor();
+  await findings(page).getByText("Valid: 5 categories").waitFor();
   assert.equal(await written(page).inputValue(), desk + GARDEN);
 
   await page.getByRole("link", { name: "Categories" }).click();
-  await page.getByText("Your changes to the taxonomy are not saved.").waitFor();
+  await page.getByText("Unsaved taxonomy changes are kept in this tab").waitFor();
   await page.getByRole("heading", { name: "billing" }).waitFor();
-  await page.getByRole("link", { name: "Edit", exact: true }).click();
-  await findings(page).getByText("No mistakes: 5 categories").waitFor();
+  await page.getByRole("navigation", { name: "Sections" }).getByRole("link", { name: "Edit" }).click();
+  await findings(page).getByText("Valid: 5 categories").waitFor();
   await page.reload();
   assert.deepEqual(asked, ["beforeunload"]);
-  await findings(page).getByText("No mistakes: 5 categories").waitFor();
+  await findings(page).getByText("Valid: 5 categories").waitFor();
   assert.equal(await written(page).inputValue(), desk + GARDEN);
   await save(page);
-  await page.getByText("Saved and in use").waitFor();
+  await page.getByText(/^Saved: /).waitFor();
   await page.reload();
-  await findings(page).getByText("No mistakes").waitFor();
+  await findings(page).getByText("Valid:").waitFor();
   assert.deepEqual(asked, ["beforeunload"]);
 });
 
-test("a file with the line ends of Windows keeps them, and only what was typed is a change", async (t) => {
+test("a file with CRLF keeps its line endings", async (t) => {
   const windows = desk.replaceAll("\n", "\r\n");
   const server = await helpDesk(t, { files: { "taxonomy.yaml": windows } });
   const page = await edit(t, server);
-  await page.getByText("as in the file").waitFor();
+  await page.getByText("saved", { exact: true }).waitFor();
   await written(page).focus();
   await page.keyboard.press("Control+End");
   await page.keyboard.type("# the end\n");
@@ -231,20 +231,20 @@ test("a file with the line ends of Windows keeps them, and only what was typed i
   const box = page.getByRole("dialog");
   await box.getByText("1 line added, 0 removed").waitFor();
   await box.getByRole("button", { name: "Save" }).click();
-  await page.getByText("Saved and in use").waitFor();
-  await page.getByText("as in the file").waitFor();
+  await page.getByText(/^Saved: /).waitFor();
+  await page.getByText("saved", { exact: true }).waitFor();
   assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), `${windows}# the end\r\n`);
 });
 
-test("a file with several kinds of line ends keeps each where nothing was changed", async (t) => {
+test("a file with mixed line endings keeps those of unchanged lines", async (t) => {
   const ends = ["\n", "\r\n", "\n", "\n", "\r\n"];
   const lines = desk.split("\n");
   const end = (at) => ends[at % ends.length];
   const mixed = lines.map((line, at) => (at + 1 < lines.length ? line + end(at) : line)).join("");
   const server = await helpDesk(t, { files: { "taxonomy.yaml": mixed } });
   const page = await edit(t, server);
-  await page.getByText("as in the file").waitFor();
-  // One line is put in, one is changed, one goes, and one comes at the end.
+  await page.getByText("saved", { exact: true }).waitFor();
+  // Insert, change and delete a line, and append one.
   const shown = [...lines];
   const changed = shown.findIndex((line) => line.includes("Parcels, shipping"));
   shown[changed] = shown[changed].replace("Parcels", "Boxes");
@@ -256,25 +256,24 @@ test("a file with several kinds of line ends keeps each where nothing was change
   await page.keyboard.press("Control+s");
   const box = page.getByRole("dialog");
   await box.getByText("3 lines added, 2 removed").waitFor();
-  await box.getByText("Lines that you did not change keep theirs").waitFor();
+  await box.getByText("Unchanged lines keep theirs").waitFor();
   await box.getByRole("button", { name: "Save" }).click();
-  await page.getByText("Saved and in use").waitFor();
-  await page.getByText("as in the file").waitFor();
+  await page.getByText(/^Saved: /).waitFor();
+  await page.getByText("saved", { exact: true }).waitFor();
   const kept = lines.map((line, at) => line.replace("Parcels, shipping", "Boxes, shipping") + (at + 1 < lines.length ? end(at) : ""));
   kept.splice(gone, 1);
   kept.splice(1, 0, "# put in\n");
   kept.splice(kept.length - 1, 0, "# the end\n");
   assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), kept.join(""));
-  // What was saved is the file now: a second change keeps it as well.
-  // Who saved goes on writing where they were, without reaching for the field.
+  // A second change keeps the saved line endings. The editor has the focus after saving.
   await page.keyboard.press("Control+End");
   await page.keyboard.type("# once more\n");
   await save(page);
-  await page.getByText("as in the file").waitFor();
+  await page.getByText("saved", { exact: true }).waitFor();
   await until(async () => (await readFile(join(server.home, "taxonomy.yaml"), "utf8")) === `${kept.join("")}# once more\n`, "only a line has come");
 });
 
-test("whatever is emptied, put in or taken out of a file with several kinds of line ends, its lines stay lines", async (t) => {
+test("edits of a file with mixed line endings never merge lines", async (t) => {
   const page = await open(t, await corbie(t), { at: "#/classify" });
   const wrong = await page.evaluate(async () => {
     const { withFileLineEndings, rebase } = await import("/console/js/pages/classify/taxonomy-draft.js");
@@ -295,11 +294,11 @@ test("whatever is emptied, put in or taken out of a file with several kinds of l
   assert.deepEqual(wrong, []);
 });
 
-test("saving is asked about once, however often the keys are pressed", async (t) => {
+test("repeated Ctrl+S opens one dialog", async (t) => {
   const page = await edit(t, await helpDesk(t));
   await written(page).fill(`${desk}# the end\n`);
-  await page.getByText("not saved", { exact: true }).waitFor();
-  // Questions are counted and not checks: a text is checked too when it was typed, and when the server is there again.
+  await page.getByText("unsaved changes", { exact: true }).waitFor();
+  // Counts dialogs instead of validations, which also run while typing and after a reconnect.
   await page.evaluate(() => {
     globalThis.questions = 0;
     const count = (added) => (globalThis.questions += Number(added.nodeName === "DIALOG"));
@@ -309,17 +308,17 @@ test("saving is asked about once, however often the keys are pressed", async (t)
   await page.getByRole("dialog").waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });
-  // Pressed again, as a person would whom nobody has asked: a check that failed is told, and asks nothing.
+  // Repeated, since a failed validation opens no dialog.
   await until(async () => {
     await page.keyboard.press("Control+s");
     return page.getByRole("dialog").waitFor({ timeout: 2000 }).then(() => true, () => false);
   }, "saving is asked about again");
   await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
-  await page.getByText("Saved and in use").waitFor();
+  await page.getByText(/^Saved: /).waitFor();
   assert.equal(await page.evaluate(() => globalThis.questions), 2);
 });
 
-test("a page that was left asks no more, even of a server that is busy", async (t) => {
+test("leaving the page stops retries", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/try" });
   page.expectErrors();
   let asked = 0;
@@ -338,73 +337,110 @@ test("a page that was left asks no more, even of a server that is busy", async (
   assert.equal(asked, before);
 });
 
-test("the taxonomy inside cannot be saved; that is said with what to do, and the text can be downloaded", async (t) => {
-  const page = await edit(t, await corbie(t));
-  await page.getByText("corbie taxonomy new --out").waitFor();
+test("the default taxonomy becomes the user's own file, and stays in use after a restart", async (t) => {
+  // The copy has thousands of examples; the method `rules` needs no training.
+  const server = await corbie(t, { config: "classification: { method: rules }\n" });
+  const page = await edit(t, server);
+  await page.getByText("unmodified").waitFor();
+  await page.getByRole("button", { name: "Make it mine" }).click();
+  const box = page.getByRole("dialog");
+  await accessible(page);
+  await box.getByRole("button", { name: "Make it mine" }).click();
+  await page.getByText("Saved: 5 categories in use.").waitFor();
+  await page.getByText("taxonomy.yaml", { exact: true }).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Make it mine" }).count(), 0);
+  const file = join(server.home, ".config/corbie/taxonomy.yaml");
+  assert.match(await readFile(file, "utf8"), /name: math/);
+  await written(page).fill(desk);
+  await save(page);
+  await page.getByText("Saved: 4 categories in use.").waitFor();
+  assert.equal(await readFile(file, "utf8"), desk);
+  page.expectErrors();
+  await server.stop();
+  await server.start();
+  assert.deepEqual((await server.call("list_categories")).categories, ["billing", "delivery", "technical", "other"]);
+});
+
+test("edits of the default taxonomy are saved as the user's own file", async (t) => {
+  const server = await corbie(t);
+  const page = await edit(t, server);
+  await written(page).fill(desk);
+  await page.getByRole("button", { name: "Save…" }).click();
+  await page.getByRole("dialog").getByText("saved as your own taxonomy file").waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+  await page.getByText("Saved: 4 categories in use.").waitFor();
+  assert.equal(await readFile(join(server.home, ".config/corbie/taxonomy.yaml"), "utf8"), desk);
+});
+
+test("without a place for a taxonomy file, setup steps and a download are offered", async (t) => {
+  const page = await edit(t, await corbie(t, { config: "knowledge: { storage_path: $HOME/store }\n", env: { HOME: "none" } }));
+  await page.getByRole("button", { name: "Make it mine" }).click();
+  await page.getByRole("dialog").getByText("taxonomy: taxonomy.yaml").waitFor();
+  await accessible(page);
+  await page.getByRole("button", { name: "Close" }).click();
   await written(page).focus();
   await page.keyboard.press("Control+End");
   await page.keyboard.type("# mine\n");
-  await page.getByText("not saved", { exact: true }).waitFor();
+  await page.getByText("unsaved changes", { exact: true }).waitFor();
   await page.keyboard.press("Control+s");
-  assert.equal(await page.getByRole("dialog").count(), 0);
-  const [given] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download" }).click()]);
+  const [given] = await Promise.all([page.waitForEvent("download"), page.getByRole("dialog").getByRole("button", { name: "Download taxonomy.yaml" }).click()]);
   assert.equal(given.suggestedFilename(), "taxonomy.yaml");
   assert.match(await readFile(await given.path(), "utf8"), /# mine\n$/);
 });
 
-test("an evaluation shows figures, reliability diagram, confusion matrix and mistakes", async (t) => {
+test("an evaluation shows metrics, reliability diagram, confusion matrix and errors", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/evaluate" });
-  await page.getByText("Nothing measured yet").waitFor();
-  await page.getByRole("button", { name: "Evaluate its own examples" }).click();
-  await page.getByText("78 texts judged.").waitFor();
-  await page.getByText("judged by what was learned without it, so").waitFor();
+  await page.getByText("No evaluation yet").waitFor();
+  await page.getByRole("button", { name: "Cross-validate examples" }).click();
+  await page.getByText("78 texts evaluated.").waitFor();
+  await page.getByText("classified by a model trained without it").waitFor();
   await page.getByRole("img", { name: /^Reliability diagram/ }).waitFor();
   assert.ok((await page.locator(".reliability .count").count()) > 1);
   const matrix = page.getByRole("region", { name: "Confusion matrix" });
   assert.deepEqual(await matrix.getByRole("columnheader").allInnerTexts(), ["billing", "delivery", "technical", "other"]);
   const counts = (await matrix.locator("tbody td").allInnerTexts()).map(Number);
   assert.equal(counts.reduce((sum, each) => sum + each, 0), 78);
-  await page.getByRole("region", { name: "Mistakes" }).getByText("is there a pick-up point near me").waitFor();
+  await page.getByRole("region", { name: "Misclassified texts" }).getByText("is there a pick-up point near me").waitFor();
   await page.evaluate(() => document.querySelector(".figures").scrollIntoView());
   await picture(page, "console-evaluation");
   await accessible(page);
 });
 
-test("texts to evaluate are taken as JSON lines, as a table and as a file; what is wrong with them is told", async (t) => {
+test("labelled texts are read from JSON Lines, CSV and files, with error messages", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/evaluate" });
   const field = page.getByRole("textbox");
-  const run = () => page.getByRole("button", { name: "Evaluate these" }).click();
+  const run = () => page.getByRole("button", { name: "Evaluate texts" }).click();
   const told = page.locator(".said");
   await run();
-  await told.getByText("There is nothing to read yet").waitFor();
+  await told.getByText("No texts.").waitFor();
   await field.fill('{"text": "a", "category": "billing"}\n{"text": ');
   await run();
-  await told.getByText("Line 2: this is not JSON").waitFor();
+  await told.getByText("Line 2: invalid JSON").waitFor();
   await field.fill("question,answer\na,b\n");
   await run();
-  await told.getByText("The first line must be text,category").waitFor();
+  await told.getByText("The CSV header must have").waitFor();
   await field.fill('{"text": "a", "category": "<b>gone</b>"}');
   await run();
-  await told.getByText("“<b>gone</b>”, the category of text 1, is none of this taxonomy").waitFor();
+  await told.getByText("Unknown category “<b>gone</b>” in text 1.").waitFor();
   await field.fill('text,category\n"where, oh where, is my ""parcel""",delivery\nhow do i get a refund,billing\n');
   await run();
-  await told.getByText("2 texts judged.").waitFor();
-  // The hint says what else is taken, and that is so.
-  await page.locator(".labelled .hint").getByText("may be called label or class as well").waitFor();
+  await told.getByText("2 texts evaluated.").waitFor();
+  // The alternative column names of the hint work.
+  await page.locator(".labelled .hint").getByText("(or label, class)").waitFor();
   for (const labelled of ['{"text": "where is my parcel", "label": "delivery"}\n{"text": "how do i get a refund", "class": "billing"}\n{"text": "invoice 4711", "category": "billing"}', "text,label\nwhere is my parcel,delivery\nhow do i get a refund,billing\ninvoice 4711,billing\n"]) {
     await field.fill("");
     await run();
-    await told.getByText("There is nothing to read yet").waitFor();
+    await told.getByText("No texts.").waitFor();
     await field.fill(labelled);
     await run();
-    await told.getByText("3 texts judged.").waitFor();
+    await told.getByText("3 texts evaluated.").waitFor();
   }
-  await page.getByText("None: every text got its category.").waitFor();
+  await page.getByText("None. All texts were classified correctly.").waitFor();
   await page.locator("input[type=file]").setInputFiles({ name: "unseen.jsonl", mimeType: "application/jsonl", buffer: Buffer.from(unseen) });
-  await told.getByText("32 texts judged. Of the lines, 8 that belong to no category were left out.").waitFor();
+  await told.getByText("32 texts evaluated. 8 without a category skipped.").waitFor();
 });
 
-test("names and texts of strangers are shown as text", async (t) => {
+test("untrusted names and texts are shown as text", async (t) => {
   const name = "<img src=x onerror=alert(1)>";
   const hostile = `categories:\n  - name: "${name}"\n    description: "<script>alert(2)</script>"\n    system_prompt: "<b>bold</b>"\n    examples: ["<i>one</i> two", "<u>three</u> four", "five <s>six</s>"]\n  - name: constructor\n    examples: [build it, raise the walls, pour the concrete]\n`;
   const server = await helpDesk(t, { files: { "taxonomy.yaml": hostile } });
@@ -418,12 +454,12 @@ test("names and texts of strangers are shown as text", async (t) => {
   await page.getByRole("heading", { name: "constructor" }).waitFor();
   await visit(page, "#/classify/evaluate");
   await page.getByRole("textbox").fill(JSON.stringify({ text: "<i>one</i> two", category: "constructor" }));
-  await page.getByRole("button", { name: "Evaluate these" }).click();
-  await page.getByRole("region", { name: "Mistakes" }).getByText("<i>one</i> two").waitFor();
+  await page.getByRole("button", { name: "Evaluate texts" }).click();
+  await page.getByRole("region", { name: "Misclassified texts" }).getByText("<i>one</i> two").waitFor();
   assert.equal(await page.locator("main img, main i, main s, main u, main script").count(), 0);
 });
 
-test("the keyboard alone types, edits, tries and saves", async (t) => {
+test("classifying, editing and saving work with the keyboard", async (t) => {
   const server = await helpDesk(t);
   const page = await open(t, server, { at: "#/classify/try" });
   await text(page).waitFor();
@@ -442,24 +478,24 @@ test("the keyboard alone types, edits, tries and saves", async (t) => {
   await text(page).waitFor();
   await reach(() => document.activeElement.textContent === "Edit", "the tab Edit");
   await page.keyboard.press("Enter");
-  await findings(page).getByText("No mistakes").waitFor();
+  await findings(page).getByText("Valid:").waitFor();
   await reach(() => document.activeElement.getAttribute("aria-label") === "Taxonomy", "the text");
   await page.keyboard.press("Control+End");
   await page.keyboard.type("# the end\n");
-  await findings(page).getByText("No mistakes").waitFor();
+  await findings(page).getByText("Valid:").waitFor();
   await page.keyboard.press("Tab");
   assert.notEqual(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Taxonomy", "Tab leaves the text");
   await page.keyboard.type("how do i get a refund");
   await page.keyboard.press("Control+Enter");
-  await page.getByText("Every text keeps its category.").waitFor();
+  await page.getByText("No category changes.").waitFor();
   await page.keyboard.press("Control+s");
   await page.getByRole("dialog").waitFor();
   await page.keyboard.press("Enter");
-  await page.getByText("Saved and in use").waitFor();
+  await page.getByText(/^Saved: /).waitFor();
   assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), `${desk}# the end\n`);
 });
 
-test("every part fits a phone, is accessible, and is there in the dark", async (t) => {
+test("every tab fits a phone, and is accessible in dark mode", async (t) => {
   const server = await helpDesk(t);
   for (const look of [{ viewport: PHONE }, { dark: true }]) {
     const page = await open(t, server, { at: "#/classify", ...look });
@@ -471,11 +507,11 @@ test("every part fits a phone, is accessible, and is there in the dark", async (
         await page.locator(".near").getByText("the courier left it in the rain").waitFor();
         if (look.dark) await picture(page, "console-classify-dark");
       } else if (tab === "categories") await page.getByText("System prompt").first().click();
-      else if (tab === "edit") await findings(page).getByText("No mistakes").waitFor();
+      else if (tab === "edit") await findings(page).getByText("Valid:").waitFor();
       else {
         await page.getByRole("textbox").fill(unseen);
-        await page.getByRole("button", { name: "Evaluate these" }).click();
-        await page.getByText("32 texts judged.").waitFor();
+        await page.getByRole("button", { name: "Evaluate texts" }).click();
+        await page.getByText("32 texts evaluated.").waitFor();
       }
       await fits(page);
       await accessible(page);
@@ -483,38 +519,38 @@ test("every part fits a phone, is accessible, and is there in the dark", async (
   }
 });
 
-test("many categories keep the page in shape", async (t) => {
+test("many categories fit the layout", async (t) => {
   const many = Array.from({ length: 40 }, (_, at) => `  - name: a-rather-long-name-of-a-category-${at}\n    examples: [apples number ${at}, pears of kind ${at}, a question about ${at}]\n`);
   const server = await helpDesk(t, { files: { "taxonomy.yaml": `categories:\n${many.join("")}` } });
   const page = await open(t, server, { at: "#/classify/try", viewport: PHONE });
   await text(page).fill("apples number 7");
   await page.locator(".verdict strong").waitFor();
   assert.equal(await page.locator(".trying .bars .bar").count(), 12);
-  await page.getByText("and 28 others, together").waitFor();
+  await page.getByText("28 more categories, total").waitFor();
   await fits(page);
   await visit(page, "#/classify/evaluate");
   await page.getByRole("textbox").fill('{"text": "apples number 7", "category": "a-rather-long-name-of-a-category-7"}');
-  await page.getByRole("button", { name: "Evaluate these" }).click();
+  await page.getByRole("button", { name: "Evaluate texts" }).click();
   const matrix = page.getByRole("region", { name: "Confusion matrix" });
   await matrix.waitFor();
   assert.ok(await matrix.evaluate((box) => box.scrollWidth > box.clientWidth), "it scrolls inside of its own box");
   await fits(page);
 });
 
-test("who is not trusted sees why the taxonomy is not shown, and what is missing is said", async (t) => {
+test("untrusted clients see why the taxonomy is hidden", async (t) => {
   const server = await helpDesk(t, { config: `${CONFIG}trust: { all: untrusted }\n` });
   const page = await open(t, server, { at: "#/classify/edit" });
-  await page.getByText("The text of the taxonomy is not shown here").waitFor();
-  await page.locator(".empty").getByText("the operator can raise yours").waitFor();
+  await page.getByText("Taxonomy text not available").waitFor();
+  await page.locator(".empty").getByText("the operator can raise the trust level").waitFor();
   assert.equal(await written(page).count(), 0);
   await visit(page, "#/classify/try");
   await text(page).fill("where is my parcel");
   await verdict(page, "delivery").waitFor();
-  await page.locator(".near").getByText("only shown to callers with more trust").waitFor();
+  await page.locator(".near").getByText("requires trust level trusted").waitFor();
   await visit(page, "#/classify/categories");
   await page.getByRole("heading", { name: "billing" }).waitFor();
   await visit(page, "#/classify/evaluate");
-  await page.locator(".empty").getByText("needs trust verified, and this page is untrusted").waitFor();
+  await page.locator(".empty").getByText("requires trust level verified; this page has untrusted").waitFor();
   assert.equal(await page.getByRole("button", { name: /^Evaluate/ }).count(), 0, "no button that would be refused");
   await accessible(page);
   await page.route("**/mcp", async (route) => {
@@ -526,22 +562,22 @@ test("who is not trusted sees why the taxonomy is not shown, and what is missing
   });
   for (const tab of ["edit", "evaluate"]) {
     await visit(page, `#/classify/${tab}`);
-    await page.getByText("This server does not offer that").waitFor();
+    await page.getByText("Not available", { exact: true }).waitFor();
     await accessible(page);
   }
 });
 
-test("the text that may be read and not changed is shown without what would be refused", async (t) => {
+test("a read-only taxonomy is shown without denied actions", async (t) => {
   for (const [trust, level] of [["untrusted", "verified"], ["verified", "trusted"]]) {
     const page = await open(t, await corbie(t, { config: `trust: { all: ${trust} }\n` }), { at: "#/classify" });
     const refused = refusals(page);
     await visit(page, "#/classify/categories");
     await page.getByRole("heading", { name: "math" }).waitFor();
     await visit(page, "#/classify/edit");
-    await page.getByText(`needs trust ${level}, and this page is ${trust}`).waitFor();
+    await page.getByText(`requires trust level ${level}; this page has ${trust}`).waitFor();
     assert.match(await written(page).inputValue(), /categories:/);
     assert.equal(await page.getByRole("button", { name: "Save…" }).count(), 0);
-    assert.equal(await page.getByRole("button", { name: "Try these" }).count(), trust === "verified" ? 1 : 0);
+    assert.equal(await page.getByRole("button", { name: "Compare" }).count(), trust === "verified" ? 1 : 0);
     assert.equal(await written(page).evaluate((field) => field.readOnly), trust === "untrusted");
     await page.keyboard.press("Control+s");
     await accessible(page);
@@ -549,37 +585,87 @@ test("the text that may be read and not changed is shown without what would be r
   }
 });
 
-test("an evaluation can be stopped, and a dropped file is read", async (t) => {
+test("an evaluation can be stopped, and a dropped file is evaluated", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/evaluate" });
   let held;
   await page.route("**/mcp", (route) => {
     if (held || !/"evaluate_/.test(route.request().postData())) return route.continue();
     held = route;
   });
-  await page.getByRole("button", { name: "Evaluate its own examples" }).click();
+  await page.getByRole("button", { name: "Cross-validate examples" }).click();
   await page.getByRole("progressbar").waitFor();
   await page.getByRole("button", { name: "Stop" }).click();
-  await page.getByText("It was stopped.").waitFor();
+  await page.getByText("Stopped.").waitFor();
   await drop(page);
-  await page.getByText("32 texts judged.").waitFor();
+  await page.getByText("32 texts evaluated.").waitFor();
 });
 
-test("a file that is dropped while an evaluation runs takes its place", async (t) => {
+test("a file dropped during an evaluation replaces it", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/evaluate" });
   const held = [];
   await page.route("**/mcp", (route) => (/"evaluate_/.test(route.request().postData()) ? void held.push(route) : route.continue()));
   let given = 0;
   page.on("requestfailed", () => given++);
-  await page.getByRole("button", { name: "Evaluate its own examples" }).click();
+  await page.getByRole("button", { name: "Cross-validate examples" }).click();
   await until(() => held.length === 1, "the first one runs");
   await drop(page);
   await until(() => held.length === 2 && given === 1, "the second one runs, and the first was given up");
-  await page.getByText("Sorting 32 texts…").waitFor();
+  await page.getByText("Classifying 32 texts…").waitFor();
   assert.ok(await page.getByRole("button", { name: "Stop" }).isVisible());
-  assert.ok(await page.getByRole("button", { name: "Evaluate these" }).isDisabled());
+  assert.ok(await page.getByRole("button", { name: "Evaluate texts" }).isDisabled());
   await held[1].continue();
-  await page.getByText("32 texts judged.").waitFor();
+  await page.getByText("32 texts evaluated.").waitFor();
   await page.getByRole("button", { name: "Stop" }).waitFor({ state: "hidden" });
+});
+
+test("an evaluation continues while other pages are shown", async (t) => {
+  const server = await helpDesk(t);
+  const page = await open(t, server, { at: "#/classify/evaluate" });
+  let held;
+  await page.route("**/mcp", (route) => (/"evaluate_/.test(route.request().postData()) ? void (held = route) : route.continue()));
+  let probes = 0;
+  page.on("request", (request) => (probes += Number(request.url().endsWith("/live"))));
+  await page.getByRole("button", { name: "Cross-validate examples" }).click();
+  await until(() => held, "the evaluation runs");
+  await visit(page, "#/overview");
+  await page.locator(".part").first().waitFor();
+  await page.locator('[data-stat="Errors"] .number').filter({ hasText: /^0$/ }).waitFor();
+  assert.equal(await page.locator(".toast, main .problem, #connection:not([hidden])").count(), 0);
+  await visit(page, "#/classify/evaluate");
+  await page.getByText("Cross-validating…").waitFor();
+  assert.ok(await page.getByRole("button", { name: "Stop" }).isVisible());
+  await visit(page, "#/classify/try");
+  await held.continue();
+  await visit(page, "#/classify/evaluate");
+  await page.getByText("78 texts evaluated.").waitFor();
+  await page.getByRole("region", { name: "Confusion matrix" }).waitFor();
+  const { audit } = await server.call("inspect_server", { audit: 100 });
+  assert.deepEqual(audit.latest.filter(({ tool }) => tool === "evaluate_categories").map(({ outcome }) => outcome), ["success"]);
+  // Stopping it does not make the page suspect that the server is unreachable.
+  const before = probes;
+  held = undefined;
+  await page.getByRole("button", { name: "Cross-validate examples" }).click();
+  await until(() => held, "the evaluation runs again");
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText("Stopped.").waitFor();
+  await page.waitForTimeout(500);
+  assert.ok(probes - before <= 1, "only the heartbeat");
+});
+
+test("Enter submits, and fields with one text per line take Ctrl+Enter", async (t) => {
+  const page = await open(t, await helpDesk(t), { at: "#/classify/try" });
+  await text(page).fill("where is my parcel");
+  await text(page).press("Enter");
+  await verdict(page, "delivery").waitFor();
+  assert.equal(await text(page).inputValue(), "where is my parcel");
+  await text(page).press("Shift+Enter");
+  assert.equal(await text(page).inputValue(), "where is my parcel\n");
+  await visit(page, "#/classify/evaluate");
+  await page.getByRole("textbox").fill('{"text": "where is my parcel", "category": "delivery"}');
+  await page.keyboard.press("Enter");
+  assert.match(await page.getByRole("textbox").inputValue(), /\n$/);
+  await page.keyboard.press("Control+Enter");
+  await page.getByText("1 text evaluated.").waitFor();
 });
 
 /** Drops a file with labelled texts. */

@@ -1,5 +1,5 @@
-// The real program, a real browser, and what holds on every page: no error in the console, no request to another machine,
-// no serious problem for people who use the keyboard or a screen reader.
+// Starts the program and a browser, and checks what holds on every page: no errors in the browser console, no requests to
+// other hosts, no serious accessibility problems.
 
 import { execFile, spawn } from "node:child_process";
 import { promisify } from "node:util";
@@ -17,24 +17,24 @@ const here = dirname(fileURLToPath(import.meta.url));
 const root = resolve(here, "../..");
 const require = createRequire(import.meta.url);
 const program = process.env.CORBIE ?? join(root, "target/debug/corbie");
-/** How long anything may take that is waited for; generous, since machines are busy. */
-export const PATIENCE = 60_000;
+/** Timeout of every wait in milliseconds; generous, since machines are busy. `CORBIE_TEST_TIMEOUT` overrides it. */
+export const WAIT_TIMEOUT = Number(process.env.CORBIE_TEST_TIMEOUT ?? 60_000);
 
-/** What has to be undone when a test ends, the last thing first: a page is closed before its server. */
-const undoing = new WeakMap();
+/** Cleanup of each test, in reverse order: a page is closed before its server. */
+const cleanups = new WeakMap();
 function atEnd(t, work) {
-  if (!undoing.has(t)) {
-    undoing.set(t, []);
+  if (!cleanups.has(t)) {
+    cleanups.set(t, []);
     t.after(async () => {
       let failed;
-      for (const each of undoing.get(t).reverse()) await each().catch((error) => (failed ??= error));
+      for (const each of cleanups.get(t).reverse()) await each().catch((error) => (failed ??= error));
       if (failed) throw failed;
     });
   }
-  undoing.get(t).push(work);
+  cleanups.get(t).push(work);
 }
 
-/** A port that is free now. */
+/** A free port. */
 function freePort() {
   return new Promise((resolvePort, reject) => {
     const listener = createServer();
@@ -47,9 +47,9 @@ function freePort() {
 }
 
 /**
- * Starts `corbie serve` with a home of its own. { config: YAML text, files: { name: text } beside it, env }
- * Gives { url, home, port, stop(), start(), call(tool, args), command(...arguments) }; `stop` and `start` lose and bring back
- * the same server, `command` runs the program beside it and gives what it wrote.
+ * Starts `corbie serve` with a new home folder. { config: YAML text, files: { name: text } in the home folder, env }
+ * Returns { url, home, port, stop(), start(), call(tool, args), command(...arguments) }; `stop` and `start` restart the same
+ * server, `command` runs a command with the same settings and returns its output.
  */
 export async function corbie(t, { config = "", files = {}, env = {} } = {}) {
   const home = await mkdtemp(join(tmpdir(), "corbie-browser-"));
@@ -57,13 +57,13 @@ export async function corbie(t, { config = "", files = {}, env = {} } = {}) {
   for (const [name, text] of Object.entries(files)) await writeFile(join(home, name), text);
   await writeFile(join(home, "settings.yaml"), config.replaceAll("$HOME", home));
   const url = `http://127.0.0.1:${port}`;
-  const surroundings = { cwd: home, env: { PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: home, NO_COLOR: "1", ...env } };
-  const command = async (...words) => (await promisify(execFile)(program, ["--config", join(home, "settings.yaml"), ...words], surroundings)).stdout.trim();
+  const options = { cwd: home, env: { PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: home, NO_COLOR: "1", ...env } };
+  const command = async (...words) => (await promisify(execFile)(program, ["--config", join(home, "settings.yaml"), ...words], options)).stdout.trim();
   let child;
   let log = "";
   const start = async () => {
     child = spawn(program, ["--config", join(home, "settings.yaml"), "serve", "--port", String(port)], {
-      ...surroundings,
+      ...options,
       stdio: ["ignore", "ignore", "pipe"],
     });
     child.stderr.on("data", (data) => (log = (log + data).slice(-20_000)));
@@ -93,13 +93,13 @@ export async function corbie(t, { config = "", files = {}, env = {} } = {}) {
   return { url, home, port, start, stop, call, command, log: () => log };
 }
 
-/** Waits until `check` gives something true. */
-export async function until(check, what, patience = PATIENCE) {
-  const end = Date.now() + patience;
+/** Waits until `check` returns a truthy value. */
+export async function until(check, what, timeout = WAIT_TIMEOUT) {
+  const end = Date.now() + timeout;
   for (;;) {
     const found = await check();
     if (found) return found;
-    if (Date.now() > end) throw new Error(`waited in vain until ${what}`);
+    if (Date.now() > end) throw new Error(`timed out waiting until ${what}`);
     await new Promise((done) => setTimeout(done, 50));
   }
 }
@@ -112,51 +112,51 @@ function browser() {
 after(async () => (await shared)?.close());
 
 export const PHONE = { width: 390, height: 844 };
-export const DESK = { width: 1280, height: 800 };
+export const DESKTOP = { width: 1280, height: 800 };
 
 /**
  * Opens a page of the console. { at: "#/tools", viewport, dark, token }
- * When the test ends, no error may have been written to the console and no request may have left this machine.
- * `page.expectErrors()` is for tests that take the server away: a browser writes of that by itself.
+ * At the end of the test, asserts that there were no errors in the browser console and no requests to other hosts.
+ * `page.expectErrors()` permits errors, for tests that stop the server.
  */
-export async function open(t, server, { at = "", viewport = DESK, dark = false, token } = {}) {
+export async function open(t, server, { at = "", viewport = DESKTOP, dark = false, token } = {}) {
   const context = await (await browser()).newContext({ viewport, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce" });
-  context.setDefaultTimeout(PATIENCE);
+  context.setDefaultTimeout(WAIT_TIMEOUT);
   if (token) await context.addInitScript((held) => sessionStorage.setItem("corbie.token", held), token);
   const page = await context.newPage();
   const errors = [];
-  const strangers = [];
+  const foreignRequests = [];
   let tolerated = false;
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && errors.push(message.text()));
   page.on("pageerror", (error) => errors.push(String(error)));
-  page.on("request", (request) => new URL(request.url()).origin === server.url || strangers.push(request.url()));
+  page.on("request", (request) => new URL(request.url()).origin === server.url || foreignRequests.push(request.url()));
   page.expectErrors = () => (tolerated = true);
   atEnd(t, async () => {
     await context.close();
     if (!tolerated) assert.deepEqual(errors, [], "the console has errors");
-    assert.deepEqual(strangers, [], "requests left this machine");
+    assert.deepEqual(foreignRequests, [], "requests left this machine");
   });
   await page.goto(`${server.url}/${at}`);
   return page;
 }
 
-/** Goes to another place of the console, `#/classify/edit`, and waits until it is drawn: until then the old one is there. */
+/** Navigates to a page of the console, such as `#/classify/edit`, and waits until it is drawn. */
 export async function visit(page, at) {
   await page.evaluate((hash) => (location.hash = hash), at);
   await page.waitForFunction(() => document.getElementById("main").dataset.shown === location.hash);
 }
 
-/** Watches what the server refuses from now on; gives a function that counts it once every answer was read. */
+/** Counts denied calls from now on; returns a function that resolves to their number once all responses are read. */
 export function refusals(page) {
   const read = [];
   page.on("response", (response) => read.push(response.text().then((text) => /TrustDenied|not_trusted/.test(text), () => false)));
   return async () => (await Promise.all(read)).filter(Boolean).length;
 }
 
-/** No serious problem, as axe-core sees it, on the page as it is now. */
+/** Asserts that axe-core finds no serious problem on the current page. */
 export async function accessible(page) {
   const source = await readFile(require.resolve("axe-core/axe.min.js"), "utf8");
-  // The page itself takes no foreign script, and that is right; the test puts it in from outside.
+  // The content security policy forbids foreign scripts; the test injects it.
   await page.evaluate(source);
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
   const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
@@ -164,13 +164,13 @@ export async function accessible(page) {
   assert.deepEqual(told, [], "problems of accessibility");
 }
 
-/** Nothing sticks out at the side: the page scrolls in one direction alone. */
+/** Asserts that the page does not scroll horizontally. */
 export async function fits(page) {
   const [wide, shown] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
   assert.ok(wide <= shown, `the page is ${wide} wide where ${shown} are shown`);
 }
 
-/** A picture for the docs, if pictures are wanted: CORBIE_PICTURES=1. */
+/** Takes a screenshot for the docs if CORBIE_PICTURES is set. */
 export async function picture(page, name) {
   if (!process.env.CORBIE_PICTURES) return;
   const folder = join(root, "docs/images");

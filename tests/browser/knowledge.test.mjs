@@ -1,4 +1,4 @@
-// The page Knowledge: documents go in, are listed, searched, read, asked about and removed.
+// The Knowledge page: adding, listing, searching, reading, questions and removal.
 
 import test from "node:test";
 import assert from "node:assert/strict";
@@ -7,11 +7,11 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { accessible, corbie, fits, open, picture, refusals, until, PHONE, visit } from "./harness.mjs";
 
-/** No other process of this machine may be found and answer instead. */
+/** Without detection of local model servers. */
 const CONFIG = "providers: { mock: {}, detect_ports: [] }\nknowledge: { storage_path: $HOME/store }\n";
 const SILENT = "providers: { detect_ports: [] }\nknowledge: { storage_path: $HOME/store }\n";
 
-/** An organisation that does not exist, so that pictures show nobody's papers. */
+/** Documents of a fictional organisation, for the screenshots. */
 const OBSERVATORY = {
   "holidays.md": "# Holidays\n\nNew colleagues of the Larkfield Observatory have 26 days of holiday in their first year, and 30 days from the second year on.\n\n## Carrying days over\n\nUp to five days can be carried over; they are taken by the end of March.\n",
   "night-shifts.md": "# Night shifts\n\nWhoever observes at night is paid a quarter more between ten in the evening and six in the morning. After three nights in a row a free day follows.\n",
@@ -21,7 +21,7 @@ const OBSERVATORY = {
   "instruments.csv": "instrument,year,keeper\nsmall telescope,1987,Imke Vries\nspectrograph,2019,Jonas Adeyemi\nall-sky camera,2024,Imke Vries\n",
 };
 
-/** Writes files into a folder beside the server and has them added. */
+/** Starts a server and imports files. */
 async function filled(t, files = OBSERVATORY, config = CONFIG) {
   const server = await corbie(t, { config });
   const folder = join(server.home, "papers");
@@ -32,7 +32,7 @@ async function filled(t, files = OBSERVATORY, config = CONFIG) {
   return server;
 }
 
-/** A folder that takes a while to be added. */
+/** A folder whose import takes some seconds. */
 async function longWork(server) {
   const folder = join(server.home, "many");
   await mkdir(folder);
@@ -41,7 +41,7 @@ async function longWork(server) {
   return folder;
 }
 
-/** A real PDF: one page for each text, with the places of its objects where they are. */
+/** A PDF with one page per text. */
 function pdf(...texts) {
   const kids = texts.map((_, at) => `${4 + at * 2} 0 R`).join(" ");
   const objects = ["<< /Type /Catalog /Pages 2 0 R >>", `<< /Type /Pages /Kids [${kids}] /Count ${texts.length} >>`, "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"];
@@ -62,7 +62,7 @@ function pdf(...texts) {
 
 const files = (page) => page.getByLabel("Files to add");
 const names = (page) => page.locator(".rows .name").allInnerTexts();
-/** The list is there and is not being asked for anew. */
+/** Waits until the list is loaded. */
 const listed = (page) => page.locator('.vtable[aria-busy="false"]').waitFor();
 
 test("a PDF is added, becomes searchable, and its passage is opened on its page", async (t) => {
@@ -70,7 +70,7 @@ test("a PDF is added, becomes searchable, and its passage is opened on its page"
   const page = await open(t, server, { at: "#/knowledge" });
   await page.getByText("No documents yet").waitFor();
   await accessible(page);
-  // The first page is long enough to be passages of its own.
+  // The first page is long enough for several passages.
   const ships = Array.from({ length: 40 }, (_, at) => `Ship number ${at + 1} pays its dues at the harbour office before noon and leaves with the tide.`).join(" ");
   const bytes = pdf(ships, "Lighthouse keepers polish the great lens every Tuesday with vinegar and a linen cloth.");
   await files(page).setInputFiles({ name: "westerholm.pdf", mimeType: "application/pdf", buffer: bytes });
@@ -88,7 +88,7 @@ test("a PDF is added, becomes searchable, and its passage is opened on its page"
   await accessible(page);
 
   await passage.getByRole("link", { name: "westerholm.pdf" }).click();
-  // The passage begins on the first page and goes on on the second, where the words are: that is what is seen.
+  // The passage starts on the first page; the words of the query are on the second, which is scrolled into view.
   const word = page.locator('[data-page="2"] mark.found mark', { hasText: "lens" });
   await word.waitFor();
   assert.ok(await word.evaluate((mark) => {
@@ -96,12 +96,12 @@ test("a PDF is added, becomes searchable, and its passage is opened on its page"
     return top >= 0 && bottom <= innerHeight && document.activeElement.matches("mark.found");
   }), "the words are in sight and the keyboard is at the passage");
   await accessible(page);
-  await page.getByRole("link", { name: "Back to the search" }).click();
+  await page.getByRole("link", { name: "Back to search" }).click();
   await page.locator(".passage").first().waitFor();
   assert.equal(await page.getByRole("searchbox").inputValue(), "with what do keepers polish the lens of the lighthouse");
 });
 
-test("files that cannot be read are told one by one, and nothing of them is sent", async (t) => {
+test("unsupported files are reported and not uploaded", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const page = await open(t, server, { at: "#/knowledge" });
   let sent = 0;
@@ -110,18 +110,18 @@ test("files that cannot be read are told one by one, and nothing of them is sent
     { name: "setup.exe", mimeType: "application/octet-stream", buffer: Buffer.from("MZ") },
     { name: "empty.md", mimeType: "text/markdown", buffer: Buffer.alloc(0) },
   ]);
-  await page.locator(".job", { hasText: "setup.exe" }).getByText("Files of the kind .exe cannot be read").waitFor();
+  await page.locator(".job", { hasText: "setup.exe" }).getByText(".exe files are not supported").waitFor();
   await page.locator(".job", { hasText: "empty.md" }).getByText("The file is empty").waitFor();
   assert.equal(sent, 0);
   await page.getByRole("button", { name: "Clear" }).click();
-  await page.getByText("Nothing is being added right now").waitFor();
+  await page.getByText("No running tasks").waitFor();
 });
 
-test("a folder is dropped with everything in it, other kinds are left out", async (t) => {
+test("a dropped folder is added without unsupported files", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const page = await open(t, server, { at: "#/knowledge" });
   await page.locator(".drop-zone").waitFor();
-  // A browser makes no entries of folders for events of a script, so the event brings its own.
+  // Browsers create no folder entries for synthetic events.
   await page.evaluate(() => {
     const file = (path, text) => ({ isFile: true, fullPath: path, file: (done) => done(new File([text], path.split("/").pop())) });
     const folder = (path, inside) => ({ isFile: false, fullPath: path, createReader: () => ({ rest: [inside, []], readEntries(done) { done(this.rest.shift()); } }) });
@@ -130,11 +130,11 @@ test("a folder is dropped with everything in it, other kinds are left out", asyn
     Object.defineProperty(event, "dataTransfer", { value: { types: ["Files"], items: [{ webkitGetAsEntry: () => tree }], files: [] } });
     document.querySelector(".drop-zone").dispatchEvent(event);
   });
-  await page.getByText("1 file of other kinds left out: 1 .py").waitFor();
+  await page.getByText("1 unsupported file skipped: 1 .py").waitFor();
   await until(async () => (await names(page)).sort().join() === "one.md,two.txt", "both are listed");
 });
 
-test("a task is followed and cancelled", async (t) => {
+test("a task shows progress and can be cancelled", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const folder = await longWork(server);
   const page = await open(t, server, { at: "#/knowledge" });
@@ -152,11 +152,11 @@ test("a task is followed and cancelled", async (t) => {
   await until(async () => (await server.call("knowledge-status")).tasks.running === 0, "the task has stopped");
 });
 
-test("a task that another client began is shown with its progress", async (t) => {
+test("tasks of other clients are shown with progress", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const folder = await longWork(server);
   const page = await open(t, server, { at: "#/knowledge" });
-  await page.getByText("Nothing is being added right now").waitFor();
+  await page.getByText("No running tasks").waitFor();
   const { task_id: task } = await server.call("knowledge-import", { paths: [folder] });
   await page.locator('.job[data-state="running"]', { hasText: folder }).locator("progress").waitFor();
   const headers = { "content-type": "application/json" };
@@ -164,7 +164,7 @@ test("a task that another client began is shown with its progress", async (t) =>
   await page.locator('.job[data-state="cancelled"]').waitFor();
 });
 
-test("nothing moves while documents come in", async (t) => {
+test("the layout does not shift while documents are added", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge/documents" });
   await page.addInitScript(() => {
@@ -181,23 +181,23 @@ test("nothing moves while documents come in", async (t) => {
   assert.ok(moved.reduce((sum, [value]) => sum + value, 0) < 0.05, JSON.stringify(moved));
 });
 
-test("the heading says whether something is being added, and no row is cut", async (t) => {
+test("the job panel has a heading for its state, and no row is cut", async (t) => {
   for (const viewport of [undefined, PHONE]) {
     const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge", ...(viewport ? { viewport } : {}) });
-    await page.getByText("Nothing is being added right now").waitFor();
+    await page.getByText("No running tasks").waitFor();
     const heading = page.locator(".tasks h2");
     const work = (states) => page.evaluate(async (wanted) => {
-      const { begin, forgetEnded } = await import("/console/js/pages/knowledge/tasks.js");
-      forgetEnded();
-      globalThis.jobs = wanted.map((state, at) => begin(`a-note-with-a-rather-long-name-${at}.md`, { state, fixed: true, step: "Being read", share: 0.4, message: state === "failed" ? "The file is broken: no pages can be found in it; open it in the program it was made with, and save it again. ".repeat(2) : "Added" }));
+      const { begin, clearFinished } = await import("/console/js/pages/knowledge/tasks.js");
+      clearFinished();
+      globalThis.jobs = wanted.map((state, at) => begin(`a-note-with-a-rather-long-name-${at}.md`, { state, fixed: true, step: "Being read", share: 0.4, message: state === "failed" ? "The file is corrupt: it has no pages; open it in the application that created it and save it again. ".repeat(2) : "Added" }));
     }, states);
     const headed = (text) => until(async () => (await heading.innerText()) === text, `the heading is ${text}`);
     await work(["completed", "running"]);
-    await headed("Being added");
+    await headed("Tasks");
     await page.evaluate(async () => (await import("/console/js/pages/knowledge/tasks.js")).change(globalThis.jobs[1], { state: "completed", message: "Added" }));
     await headed("Added");
     await work(["failed"]);
-    await headed("Not added");
+    await headed("Failed");
     await work(["failed", "completed", "running", "failed", "completed", "queued", "failed", "completed"]);
     await page.getByText("6 of 8 done, 3 failed").waitFor();
     const list = page.locator(".jobs");
@@ -209,21 +209,21 @@ test("the heading says whether something is being added, and no row is cut", asy
         return seen.every(([shown, height]) => shown <= 1 || shown >= height - 1) && seen.filter(([shown]) => shown > 1).length >= 2;
       }), `rows are whole after scrolling to ${by}`);
     }
-    // Nothing of a row is cut off inside of it either, and a long message can be read as a whole.
+    // Rows do not overflow, and long messages open in a dialog.
     const inside = await list.locator(".job").evaluateAll((rows) => rows.filter((row) => row.scrollHeight > row.clientHeight + 1).map((row) => row.innerText));
     assert.deepEqual(inside, []);
-    await page.locator('.job[data-state="failed"]').first().getByRole("button", { name: "Whole message" }).click();
-    await page.getByRole("dialog").getByText("save it again. The file is broken").waitFor();
+    await page.locator('.job[data-state="failed"]').first().getByRole("button", { name: "Show message" }).click();
+    await page.getByRole("dialog").getByText("save it again. The file is corrupt").waitFor();
     await accessible(page);
     await page.keyboard.press("Escape");
     await fits(page);
   }
 });
 
-test("a file that fails is listed once, also when the list of tasks was on its way meanwhile or an answer was lost", async (t) => {
+test("a failed file is listed once, also if the task list is late or a response is lost", async (t) => {
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
   page.expectErrors();
-  await page.getByText("Nothing is being added right now").waitFor();
+  await page.getByText("No running tasks").waitFor();
   const task = (id, filename) => ({ task_id: id, status: "running", progress: 0.1, current_step: "Reading", kind: "add", filename, created: new Date().toISOString(), can_cancel: true });
   const answer = (route, told) => route.fulfill({ json: { jsonrpc: "2.0", id: route.request().postDataJSON().id, result: { content: [], structuredContent: { success: true, ...told }, isError: false } } });
   let holding = true;
@@ -232,34 +232,34 @@ test("a file that fails is listed once, also when the list of tasks was on its w
   await page.route("**/mcp", (route) => {
     const { params } = route.request().postDataJSON();
     if (params?.name === "knowledge-tasks") return holding && !held ? void (held = route) : answer(route, { tasks: active });
-    if (params?.name === "knowledge-task-status") return answer(route, { success: false, task_id: params.arguments.task_id, status: "failed", error: "corrupted_file", message: "the file is broken" });
+    if (params?.name === "knowledge-task-status") return answer(route, { success: false, task_id: params.arguments.task_id, status: "failed", error: "corrupted_file", message: "the file is corrupt" });
     if (params?.name !== "knowledge-add") return route.continue();
     if (!params.arguments.file_path.endsWith("lost.pdf")) return answer(route, { task_id: "task-1" });
     active = [task("task-2", "lost.pdf")];
     return route.abort("connectionreset");
   });
   const broken = (name) => ({ name, mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.4 and then nothing of use") });
-  // The list is asked for before the file is sent, and told after the server has made a task of it.
+  // The task list is requested before the upload, and returned after the server has created the task.
   await until(() => held, "the list is asked for");
   await files(page).setInputFiles(broken("broken.pdf"));
-  await page.locator(".job", { hasText: "broken.pdf" }).getByText("Waiting").waitFor();
+  await page.locator(".job", { hasText: "broken.pdf" }).getByText("Queued").waitFor();
   holding = false;
   await answer(held, { tasks: [task("task-1", "broken.pdf")] });
   await page.locator('.job[data-state="failed"]', { hasText: "broken.pdf" }).waitFor();
   assert.equal(await page.locator(".job").count(), 1);
   await page.getByText("1 of 1 done, 1 failed").waitFor();
-  // The server takes a file, and its answer is lost: the task it made is that file.
+  // The server accepts a file, but the response is lost: its task is matched with the upload.
   await files(page).setInputFiles(broken("lost.pdf"));
   await page.locator('.job[data-state="running"]', { hasText: "lost.pdf" }).waitFor();
   active = [];
-  await page.locator('.job[data-state="failed"]', { hasText: "lost.pdf" }).getByText("The file is broken").waitFor();
+  await page.locator('.job[data-state="failed"]', { hasText: "lost.pdf" }).getByText("The file is corrupt").waitFor();
   assert.equal(await page.locator(".job").count(), 2);
 });
 
-test("a file whose answer was lost is taken for no task of another caller, of an earlier time, or of another file of its name", async (t) => {
+test("an upload with a lost response is matched only with its own task", async (t) => {
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
   page.expectErrors();
-  await page.getByText("Nothing is being added right now").waitFor();
+  await page.getByText("No running tasks").waitFor();
   const task = (id, filename, more) => ({ task_id: id, status: "running", progress: 0.1, current_step: "Reading", kind: "add", filename, created: new Date().toISOString(), can_cancel: true, ...more });
   const answer = (route, told) => route.fulfill({ json: { jsonrpc: "2.0", id: route.request().postDataJSON().id, result: { content: [], structuredContent: { success: true, ...told }, isError: false } } });
   let active = [];
@@ -280,7 +280,7 @@ test("a file whose answer was lost is taken for no task of another caller, of an
     const seen = lists;
     await until(() => lists > seen + 1, "the tasks are listed again");
   };
-  // Of others and listed before the answer is lost, of others and listed after it, and of this caller from yesterday.
+  // Tasks of other callers, listed before and after the lost response, and an older one of this caller.
   const later = { created: new Date(Date.now() + 60_000).toISOString(), can_cancel: false };
   active = [task("task-1", "README.md", later)];
   await rows("README.md", "running").waitFor();
@@ -296,9 +296,9 @@ test("a file whose answer was lost is taken for no task of another caller, of an
   }
   active = [];
   await rows("README.md", "completed").waitFor();
-  await rows("README.md", "failed").getByText("cannot be reached").waitFor();
+  await rows("README.md", "failed").getByText("unreachable").waitFor();
 
-  // Two files of one name: the answer to the first is lost, the second has a task before its answer comes.
+  // Two files with the same name: the response to the first is lost, the task of the second is listed before its response.
   await files(page).setInputFiles(note("twice.md", "# The one that is lost"));
   await rows("twice.md", "failed").waitFor();
   await files(page).setInputFiles(note("twice.md", "# The one that is held"));
@@ -313,7 +313,7 @@ test("a file whose answer was lost is taken for no task of another caller, of an
   assert.equal(await rows("twice.md", "failed").count(), 1, "the failure stays");
   assert.equal(await page.locator(".job", { hasText: "twice.md" }).count(), 2);
 
-  // A file that took a task which turns out to be of something else is where it was.
+  // An upload that was matched with a task of another job returns to its failed state.
   const back = await page.evaluate(async () => {
     const { allJobs, begin, change, lose } = await import("/console/js/pages/knowledge/tasks.js");
     const lost = begin("taken.md", { file: "taken.md", since: 0, state: "sending" });
@@ -325,7 +325,7 @@ test("a file whose answer was lost is taken for no task of another caller, of an
   assert.deepEqual(back, { isThere: true, state: "failed", message: "The server cannot be reached.", hasTask: false });
 });
 
-test("who may only read is told so instead of being refused", async (t) => {
+test("read-only clients see why actions are missing", async (t) => {
   const server = await filled(t, OBSERVATORY, `${CONFIG}trust: { loopback: trusted }\n`);
   await writeFile(join(server.home, "settings.yaml"), `${CONFIG.replace("$HOME", server.home)}trust: { all: untrusted }\n`);
   await server.stop();
@@ -333,30 +333,30 @@ test("who may only read is told so instead of being refused", async (t) => {
   const page = await open(t, server, { at: "#/classify" });
   const refused = refusals(page);
   await visit(page, "#/knowledge");
-  await page.getByText("Files cannot be added from here").waitFor();
-  await page.getByText("Adding files needs trust verified, and this page is untrusted").waitFor();
-  await page.getByText("Removing a document needs trust trusted").waitFor();
+  await page.getByText("Adding files is not permitted").waitFor();
+  await page.getByText("Adding files requires trust level verified; this page has untrusted").waitFor();
+  await page.getByText("Removing a document requires trust level trusted").waitFor();
   await page.locator(".rows").getByRole("link", { name: "holidays.md" }).waitFor();
-  for (const name of ["Choose files", "Choose a folder", "Server path…"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
+  for (const name of ["Choose files", "Choose folder", "Server path…"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
   assert.equal(await page.getByRole("button", { name: /^Remove / }).count(), 0);
   await check(page);
   await page.locator(".rows").getByRole("link", { name: "holidays.md" }).click();
   await page.getByText("26 days of holiday").waitFor();
-  await page.getByText("Removing a document needs trust trusted").waitFor();
+  await page.getByText("Removing a document requires trust level trusted").waitFor();
   assert.equal(await page.getByRole("button", { name: "Remove" }).count(), 0);
   await check(page);
   await visit(page, "#/knowledge/ask");
-  await page.getByText("Having a model answer needs trust verified").waitFor();
+  await page.getByText("Asking questions requires trust level verified").waitFor();
   assert.equal(await page.getByRole("button", { name: "Ask", exact: true }).count(), 0);
   await check(page);
-  await page.getByRole("link", { name: "search them" }).click();
+  await page.getByRole("link", { name: "search the documents" }).click();
   await page.getByRole("searchbox").fill("how many days of holiday");
   await page.keyboard.press("Enter");
   await page.locator(".passage", { hasText: "holidays.md" }).waitFor();
   assert.equal(await refused(), 0);
 });
 
-test("a path that is not there is told with what to do", async (t) => {
+test("a missing path is reported", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const page = await open(t, server, { at: "#/knowledge" });
   await page.getByRole("button", { name: "Server path…" }).click();
@@ -366,7 +366,7 @@ test("a path that is not there is told with what to do", async (t) => {
   await until(async () => /failed|not found|Check/i.test(await job.innerText()), "the job says so");
 });
 
-test("the table is sorted and filtered, and a document is removed after a question", async (t) => {
+test("the table sorts and filters, and removal needs confirmation", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge/documents" });
   await listed(page);
@@ -383,8 +383,8 @@ test("the table is sorted and filtered, and a document is removed after a questi
   await filter.fill("HOLI");
   await until(async () => (await names(page)).join() === "holidays.md", "one is left");
   await filter.fill("nothing like that");
-  await page.getByText("No document is like that").waitFor();
-  await page.getByRole("button", { name: "Show all documents" }).click();
+  await page.getByText("No matching documents").waitFor();
+  await page.getByRole("button", { name: "Clear filters" }).click();
   await page.getByLabel("All formats").selectOption("csv");
   await until(async () => (await names(page)).join() === "instruments.csv", "those of one format");
   await page.getByLabel("All formats").selectOption("");
@@ -400,7 +400,7 @@ test("the table is sorted and filtered, and a document is removed after a questi
   await page.getByText("1–5 of 5").waitFor();
 });
 
-test("an older server, which lists no tasks and tells no places of passages, is of use too", async (t) => {
+test("older servers without task list and passage positions work", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge/documents" });
   await page.route("**/mcp", async (route) => {
@@ -414,7 +414,7 @@ test("an older server, which lists no tasks and tells no places of passages, is 
     return route.fulfill({ response, json: answer });
   });
   await page.reload();
-  await page.getByText("cannot filter its list").waitFor();
+  await page.getByText("cannot filter the list").waitFor();
   assert.ok(await page.getByLabel("Filter by name").isDisabled());
   await files(page).setInputFiles({ name: "late.md", mimeType: "text/markdown", buffer: Buffer.from("# Late\n\nThe last bus leaves the observatory at half past eleven.") });
   await page.locator('.job[data-state="completed"]').getByText("Added").waitFor();
@@ -423,18 +423,20 @@ test("an older server, which lists no tasks and tells no places of passages, is 
   await page.locator("mark.found", { hasText: "half past eleven" }).waitFor();
 });
 
-test("a document that could not be read says why and what to do", async (t) => {
+test("a document whose new version could not be read says why and what to do", async (t) => {
   const server = await corbie(t, { config: CONFIG });
-  const broken = join(server.home, "broken.pdf");
-  await writeFile(broken, "%PDF-1.4 and then nothing of use");
-  await server.call("knowledge-add", { file_path: broken });
+  const notes = join(server.home, "notes.md");
+  await writeFile(notes, "The last bus leaves at half past eleven.");
+  await server.call("knowledge-add", { file_path: notes, async: false });
+  await writeFile(notes, "%PDF-1.4 and then nothing of use");
+  await server.call("knowledge-add", { file_path: notes });
   const page = await open(t, server, { at: "#/knowledge" });
-  await page.getByRole("button", { name: /^Failed: why/ }).click();
+  await page.getByRole("button", { name: /^Failed, details/ }).click();
   const box = page.getByRole("dialog");
-  await box.getByText("The file is broken").waitFor();
+  await box.getByText("The file is corrupt").waitFor();
   await accessible(page);
-  await box.getByRole("button", { name: "Remove from the list" }).click();
-  await page.getByText("No documents yet").waitFor();
+  await box.getByRole("button", { name: "OK" }).click();
+  await page.getByRole("link", { name: "notes.md" }).waitFor();
 });
 
 test("ten thousand documents scroll smoothly with few rows in the page", async (t) => {
@@ -489,10 +491,10 @@ test("ten thousand documents scroll smoothly with few rows in the page", async (
   await accessible(page);
 });
 
-test("the keyboard alone searches, opens a result and comes back to it", async (t) => {
+test("searching and opening results work with the keyboard", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge/search" });
-  await page.getByText("Search by what you mean").waitFor();
+  await page.getByText("Search your documents").waitFor();
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press("/");
   await page.keyboard.type("when is the dome opened");
@@ -512,10 +514,10 @@ test("the keyboard alone searches, opens a result and comes back to it", async (
   await page.waitForFunction(() => document.activeElement?.textContent === "dome-rules.md");
 });
 
-test("a search is narrowed, and one that finds nothing says what to do", async (t) => {
+test("search filters work, and an empty result offers to clear them", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge" });
-  await page.getByLabel("Tags for what you add").fill("repairs, 2026");
+  await page.getByLabel("Tags for new files").fill("repairs, 2026");
   await files(page).setInputFiles({ name: "mirror.md", mimeType: "text/markdown", buffer: Buffer.from("# The mirror\n\nThe mirror of the small telescope is cleaned in June.") });
   await page.locator('.job[data-state="completed"]').waitFor();
   await visit(page, `#/knowledge/search/${encodeURIComponent("small telescope")}`);
@@ -528,14 +530,14 @@ test("a search is narrowed, and one that finds nothing says what to do", async (
   await until(async () => (await page.locator(".passage h2").allInnerTexts()).join() === "mirror.md", "only what has the tag is left");
   await page.getByLabel("Tags").fill("no-such-tag");
   await page.keyboard.press("Enter");
-  await page.getByText("Nothing found").waitFor();
-  await page.getByRole("button", { name: "Search without filters" }).click();
+  await page.getByText("No results").waitFor();
+  await page.getByRole("button", { name: "Clear filters" }).click();
   await page.locator(".passage", { hasText: "visitors.txt" }).waitFor();
-  await page.getByLabel("Added until").fill("2001-01-01");
-  await page.getByText("Nothing found").waitFor();
+  await page.getByLabel("Added to").fill("2001-01-01");
+  await page.getByText("No results").waitFor();
 });
 
-test("a passage that hardly answers is not said to have a score of nothing", async (t) => {
+test("weak matches are folded away, and a tiny relevance is not shown as zero", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge" });
   await page.route("**/mcp", async (route) => {
@@ -546,31 +548,56 @@ test("a passage that hardly answers is not said to have a score of nothing", asy
     return route.fulfill({ response, json: answer });
   });
   await visit(page, `#/knowledge/search/${encodeURIComponent("small telescope")}`);
-  await page.locator(".passage").nth(1).waitFor();
+  await page.locator(".passage").first().waitFor();
+  assert.equal(await page.locator(".passage:visible").count(), 1);
+  await page.locator(".found-count").getByText(/^1 passage in /).waitFor();
+  await page.getByText(/^\d+ weak match(es)? \(relevance below 0\.1\)$/).click();
+  await page.locator(".passage:visible").nth(1).getByText("Weak match").waitFor();
+  await accessible(page);
   const scores = (await page.locator(".passage .score").allInnerTexts()).map((text) => text.replace(/\s+/g, " ").replace("Relevance ", ""));
   assert.equal(scores[0], "0.80");
   assert.ok(scores.slice(1).every((text) => text === "< 0.01"), scores.join());
-  await page.locator(".found-count").getByText("how probable it is that it answers").waitFor();
-  await page.locator(".found-count").getByText(/below 0\.01: .* hardly answers/).waitFor();
+  // A weak match that was opened is visible when the user comes back.
+  await page.locator(".passage:visible a").nth(1).click();
+  await page.locator("mark.found").first().waitFor();
+  await page.getByRole("link", { name: "Back to search" }).click();
+  await page.locator(".passage:visible").nth(1).waitFor();
+});
+
+test("if all matches are weak, a message offers to show them", async (t) => {
+  const server = await filled(t);
+  const page = await open(t, server, { at: "#/knowledge" });
+  await page.route("**/mcp", async (route) => {
+    if (route.request().postDataJSON().params?.name !== "knowledge-search") return route.continue();
+    const response = await route.fetch();
+    const answer = await response.json();
+    answer.result.structuredContent.results.forEach((found) => (found.relevance_score = 0.05));
+    return route.fulfill({ response, json: answer });
+  });
+  await visit(page, `#/knowledge/search/${encodeURIComponent("small telescope")}`);
+  await page.getByText("No relevant passage").waitFor();
+  assert.equal(await page.locator(".passage:visible").count(), 0);
+  await page.locator("details.weak summary").click();
+  await page.locator(".passage:visible").first().waitFor();
 });
 
 test("an answer cites passages that can be opened", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge/ask" });
-  await page.getByText("Answers with their sources").waitFor();
+  await page.getByText("Answers with sources").waitFor();
   await accessible(page);
-  // The mock says back what it was asked, the number in it too.
+  // The mock provider echoes the question, including the number.
   await page.getByLabel("Question").fill("Who is paid more at night [1]?");
   await page.keyboard.press("Enter");
   await page.getByText("mock/mock").waitFor();
   await accessible(page);
   await page.locator(".answer").getByRole("link", { name: /^Source 1: / }).click();
   await page.locator("mark.found", { hasText: "paid a quarter more" }).waitFor();
-  await page.getByRole("link", { name: "Back to the answer" }).click();
+  await page.getByRole("link", { name: "Back to answer" }).click();
   await page.getByText("mock/mock").waitFor();
 });
 
-test("without a provider the passages are shown, with what to do", async (t) => {
+test("without a provider the passages and the setup are shown", async (t) => {
   const server = await filled(t, { "holidays.md": OBSERVATORY["holidays.md"] }, SILENT);
   const page = await open(t, server, { at: "#/knowledge/ask" });
   await page.getByLabel("Question").fill("how many days of holiday");
@@ -580,7 +607,7 @@ test("without a provider the passages are shown, with what to do", async (t) => 
   await page.locator(".passage", { hasText: "26 days" }).waitFor();
 });
 
-test("when a lost server returns, what only reads is asked for again, and a model is not", async (t) => {
+test("after a reconnect searches are repeated, and questions to a model are not", async (t) => {
   const server = await filled(t);
   const asking = await open(t, server, { at: "#/knowledge/ask" });
   const searching = await open(t, server, { at: "#/knowledge/search" });
@@ -588,7 +615,7 @@ test("when a lost server returns, what only reads is asked for again, and a mode
   asking.on("request", (request) => (sent += Number(request.postData()?.includes('"knowledge-ask"') ?? false)));
   for (const page of [asking, searching]) page.expectErrors();
   await asking.getByLabel("Question").fill("Who is paid more at night?");
-  await searching.getByText("Search by what you mean").waitFor();
+  await searching.getByText("Search your documents").waitFor();
   await server.stop();
   await searching.keyboard.type("when is the dome opened");
   await searching.keyboard.press("Enter");
@@ -597,16 +624,16 @@ test("when a lost server returns, what only reads is asked for again, and a mode
   await asking.getByRole("button", { name: "Try again" }).waitFor();
   await server.start();
   await searching.locator(".passage", { hasText: "dome-rules.md" }).waitFor();
-  await asking.getByText("The server is there again.").waitFor();
+  await asking.getByText("Reconnected.").waitFor();
   await asking.locator("#connection").waitFor({ state: "hidden" });
   assert.equal(sent, 1);
   await asking.getByRole("button", { name: "Try again" }).click();
   await asking.getByText("mock/mock").waitFor();
 });
 
-test("of thousands of tasks that have ended some hundred are kept, and all are counted", async (t) => {
+test("finished jobs are limited, and all are counted", async (t) => {
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
-  await page.getByText("Nothing is being added right now").waitFor();
+  await page.getByText("No running tasks").waitFor();
   await page.evaluate(async () => {
     const { begin, change } = await import("/console/js/pages/knowledge/tasks.js");
     for (let at = 0; at < 1_000; at++) change(begin(`note-${at}.md`), at ? { state: "completed", message: "Added" } : { state: "failed", message: "It is broken." });
@@ -616,7 +643,7 @@ test("of thousands of tasks that have ended some hundred are kept, and all are c
   await page.getByText("It is broken.").waitFor();
 });
 
-test("a file whose sending was cancelled is not sent", async (t) => {
+test("a cancelled upload is not sent", async (t) => {
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
   let sent = 0;
   page.on("request", (request) => (sent += Number(request.url().includes("/files"))));
@@ -641,7 +668,7 @@ test("names and texts that look like markup are shown as text", async (t) => {
     const page = await open(t, server, { at: "#/knowledge", ...look });
     page.on("dialog", () => assert.fail("something of a document was run"));
     await page.locator(".rows").getByText(hostile).waitFor();
-    // What turns the direction of writing is shown as a sign of its own, so the name does not pass for another.
+    // Bidirectional control characters are replaced.
     assert.ok((await names(page)).includes("invoice\uFFFDfdp.md"));
     await fits(page);
     await accessible(page);
@@ -657,7 +684,7 @@ test("names and texts that look like markup are shown as text", async (t) => {
   }
 });
 
-test("a long document is read page after page, and any page is reached at once", async (t) => {
+test("long documents are loaded in parts, and every page can be opened", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const file = join(server.home, "logbook.pdf");
   await writeFile(file, pdf(...Array.from({ length: 25 }, (_, at) => `Entry of night ${at + 1}: the sky was clear until the moon rose, and plate ${at + 101} was exposed.`)));
@@ -668,10 +695,10 @@ test("a long document is read page after page, and any page is reached at once",
   await page.getByText("plate 101").waitFor();
   assert.equal(await shown(), numbers(1, 10));
   assert.ok((await page.locator(".begins").count()) > 0, "it is shown where passages begin");
-  // Two clicks at once, as impatient people click: nothing is shown twice.
-  await page.getByRole("button", { name: "Further pages" }).evaluate((button) => (button.focus(), button.click(), button.click()));
+  // A double click loads the pages once.
+  await page.getByRole("button", { name: "Later pages" }).evaluate((button) => (button.focus(), button.click(), button.click()));
   await until(async () => (await shown()) === numbers(1, 20), "twenty pages are shown");
-  await page.waitForFunction(() => document.activeElement.textContent === "Further pages");
+  await page.waitForFunction(() => document.activeElement.textContent === "Later pages");
   await page.getByLabel("Page", { exact: true }).fill("25");
   await page.keyboard.press("Enter");
   await until(async () => (await shown()) === "25", "the last page is shown");
@@ -680,7 +707,7 @@ test("a long document is read page after page, and any page is reached at once",
   await until(async () => (await shown()) === numbers(15, 25), "those before it are shown too");
   await accessible(page);
 
-  // Dense pages: an answer has room for two or three, and pages are cut in the middle.
+  // Dense pages: a response contains two or three, and pages are split.
   let asked = 0;
   let room = 200;
   await page.route("**/mcp", (route) => {
@@ -705,13 +732,13 @@ test("a long document is read page after page, and any page is reached at once",
   }).join(""));
   for (let plate = 114; plate <= 124; plate++) assert.ok(text.includes(`plate ${plate} was`), `plate ${plate}`);
 
-  // Denser still: a click asks some times and no more, and what is left is led to where it belongs.
+  // Denser pages: requests per click are limited, and a button loads the rest.
   room = 100;
   await visit(page, `#/knowledge/document/${id}/23`);
   await page.locator('.page[data-page="23"]').waitFor();
   asked = 0;
   await page.getByRole("button", { name: "Earlier pages" }).click();
-  const rest = page.getByRole("button", { name: "The rest up to page 22" });
+  const rest = page.getByRole("button", { name: "Load up to page 22" });
   await rest.waitFor();
   assert.equal(asked, 8);
   for (let clicks = 0; clicks < 10 && (await rest.count()); clicks++) {
@@ -729,14 +756,14 @@ test("a long document is read page after page, and any page is reached at once",
   for (let plate = 113; plate <= 122; plate++) assert.ok((at = whole.indexOf(`plate ${plate} was`, at)) >= 0, `plate ${plate} is there, after those before it`);
 });
 
-test("a document that is not there is said to be missing", async (t) => {
+test("a missing document is reported", async (t) => {
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge/document/de10cedb-5a91-476d-8b75-529827686d28" });
-  await page.getByText("This document is not there.").waitFor();
-  await page.getByRole("link", { name: "See all documents" }).click();
+  await page.getByText("Document not found.").waitFor();
+  await page.getByRole("link", { name: "All documents", exact: true }).click();
   await page.getByText("No documents yet").waitFor();
 });
 
-test("every part fits a phone, is accessible, light and dark", async (t) => {
+test("every tab fits a phone and is accessible, light and dark", async (t) => {
   const model = await answering("New colleagues have 26 days of holiday in their first year and 30 days from the second year on [1]. Five of them can be carried over and are taken by the end of March [1]. Whoever has worked three nights in a row has a free day besides [2].");
   t.after(() => model.close());
   const server = await filled(t, OBSERVATORY, SILENT.replace("detect_ports: []", `detect_ports: [], lab: { base_url: "http://127.0.0.1:${model.address().port}/v1" }`));
@@ -772,7 +799,7 @@ async function check(page) {
   await accessible(page);
 }
 
-/** A model server that always answers the same. */
+/** A model server with a fixed answer. */
 async function answering(text) {
   const server = createServer((request, response) => {
     const said = request.url.endsWith("/models")

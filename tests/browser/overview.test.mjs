@@ -1,4 +1,4 @@
-// The page Overview: what happens, what there is, what is missing.
+// The Overview page: request figures, components and setup checks.
 
 import test from "node:test";
 import assert from "node:assert/strict";
@@ -6,7 +6,7 @@ import { accessible, corbie, fits, open, picture, PHONE, visit } from "./harness
 
 const MOCK = "providers: { mock: { type: mock } }\n";
 
-test("it tells what happens, what there is, and what is missing", async (t) => {
+test("the overview shows figures, components and setup checks", async (t) => {
   const server = await corbie(t);
   for (let call = 0; call < 12; call++) await server.call("classify_text", { text: `Why is the sky blue, part ${call}?` });
   const page = await open(t, server);
@@ -16,14 +16,14 @@ test("it tells what happens, what there is, and what is missing", async (t) => {
   const part = (name) => page.locator(".part", { has: page.getByRole("heading", { name }) });
   await part("Classifier").getByText("5 categories").waitFor();
   await part("Knowledge").getByText("No documents yet.").waitFor();
-  await part("Providers").getByText("none yet").waitFor();
+  await part("Providers").getByText("none configured").waitFor();
   await part("Providers").getByText("OPENAI_API_KEY").waitFor();
   await page.locator(".setup li, .setup .row").first().waitFor();
   await accessible(page);
   await fits(page);
 });
 
-test("who is not trusted is told what is missing, and nothing that would be refused is asked for", async (t) => {
+test("untrusted clients see the missing trust level, and denied tools are not called", async (t) => {
   for (const [trust, asks] of [["untrusted", false], ["verified", false], ["trusted", true]]) {
     const page = await open(t, await corbie(t, { config: `trust: { all: ${trust} }\n` }), { at: "#/tools" });
     let asked = 0;
@@ -32,7 +32,7 @@ test("who is not trusted is told what is missing, and nothing that would be refu
     if (asks) {
       await page.locator(".setup li, .setup .row").first().waitFor();
     } else {
-      await page.locator(".setup").getByText(`needs trust trusted, and this page is ${trust}`).waitFor();
+      await page.locator(".setup").getByText(`requires trust level trusted; this page has ${trust}`).waitFor();
       await page.locator(".setup").getByText("raise it with trust in the settings.").waitFor();
       assert.doesNotMatch(await page.locator(".setup").innerText(), /token/, "none is asked for, and none would help");
       await page.locator(".part").first().waitFor();
@@ -42,29 +42,86 @@ test("who is not trusted is told what is missing, and nothing that would be refu
   }
 });
 
-test("who has a token with too little trust is told how another one is made", async (t) => {
+test("a token with too low a trust level gets the command for another one", async (t) => {
   const token = "d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82";
   const page = await open(t, await corbie(t, { config: `server: { auth: bearer, token: ${token} }\ntrust: { token: verified }\n` }), { token });
-  await page.locator(".setup").getByText("needs trust trusted, and this page is verified").waitFor();
+  await page.locator(".setup").getByText("requires trust level trusted; this page has verified").waitFor();
   await page.locator(".setup").getByText("corbie tokens create console --trust trusted").waitFor();
 });
 
-test("failures are counted and providers told of", async (t) => {
+test("errors are counted and providers listed", async (t) => {
   const server = await corbie(t, { config: MOCK });
   await fetch(`${server.url}/mcp`, { method: "POST", headers: { "content-type": "application/json" }, body: '{"jsonrpc":"2.0","id":1,"method":"no/such","params":{}}' });
   const page = await open(t, server);
   await page.locator('[data-stat="Errors"] .number').filter({ hasText: /^[1-9]/ }).waitFor();
-  await page.locator(".part").getByText("1 set up").waitFor();
+  await page.locator(".part").getByText("1 configured").waitFor();
 });
 
-test("where a token is needed, model and device are told all the same", async (t) => {
+test("classification method and device are shown with authentication too", async (t) => {
   const token = "d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82";
   const page = await open(t, await corbie(t, { config: `server: { auth: bearer, token: ${token} }\n` }), { token });
-  await page.locator(".part").getByText(/^decided by /).waitFor();
-  await page.locator(".part").getByText(/^running on /).waitFor();
+  await page.locator(".part").getByText(/^Method: /).waitFor();
+  await page.locator(".part").getByText(/^Device: /).waitFor();
 });
 
-test("nothing moves while it is drawn, and it is drawn at once", async (t) => {
+test("requests of the console itself are not in its figures", async (t) => {
+  const server = await corbie(t);
+  const page = await open(t, server);
+  const stat = (name, part) => page.locator(`[data-stat="${name}"] ${part}`);
+  await page.locator(".part").first().waitFor();
+  // Reloaded: by then the console has made a dozen requests, and another poll has read the history.
+  await page.reload();
+  await page.locator(".part").first().waitFor();
+  await visit(page, "#/tools");
+  await visit(page, "#/overview");
+  await stat("Requests", ".number").filter({ hasText: /^0 \/ min$/ }).waitFor();
+  await stat("Latency", ".of").filter({ hasText: "No requests" }).waitFor();
+  await page.getByText("without requests from this console").waitFor();
+  await server.call("list_categories");
+  await stat("Requests", ".number").filter({ hasText: /^1 \/ min$/ }).waitFor();
+});
+
+test("charts have axes, and a tooltip for the pointer and the keyboard", async (t) => {
+  const server = await corbie(t);
+  for (let call = 0; call < 7; call++) await server.call("list_categories");
+  const page = await open(t, server);
+  const chart = page.locator('[data-stat="Requests"] .time-chart');
+  await chart.locator(".x-axis").getByText("now").waitFor();
+  assert.deepEqual(await chart.locator(".y-axis span").allInnerTexts(), ["7", "0"]);
+  assert.match(await chart.locator(".x-axis span").first().innerText(), /^\d{1,2}:\d\d/);
+  const tooltip = chart.locator(".tooltip");
+  assert.equal(await tooltip.isVisible(), false);
+  const { x, y, width, height } = await chart.locator(".plot").boundingBox();
+  const seen = new Set();
+  for (let step = 0; step <= 20; step++) {
+    await page.mouse.move(x + 1 + ((width - 2) * step) / 20, y + height / 2);
+    seen.add((await tooltip.innerText()).replace(/ \d{1,2}:\d\d:\d\d.*/, ""));
+    await fits(page);
+  }
+  assert.deepEqual([...seen].filter((text) => text !== "0 requests"), ["7 requests"]);
+  await page.mouse.move(0, 0);
+  await tooltip.waitFor({ state: "hidden" });
+  await chart.locator(".plot").focus();
+  for (let press = 0; press < 3; press++) await page.keyboard.press("ArrowLeft");
+  await tooltip.getByText(/\d requests/).waitFor();
+  await accessible(page);
+  await page.keyboard.press("Escape");
+  await tooltip.waitFor({ state: "hidden" });
+});
+
+test("metrics and the Grafana dashboard are linked", async (t) => {
+  const server = await corbie(t);
+  const page = await open(t, server);
+  const target = async (name) => (await page.getByRole("link", { name }).getAttribute("href"));
+  const dashboard = await fetch(server.url + await target("Grafana dashboard"));
+  assert.match(dashboard.headers.get("content-type"), /^application\/json/);
+  assert.equal((await dashboard.json()).uid, "corbie-overview");
+  assert.match(await (await fetch(server.url + await target("Prometheus metrics"))).text(), /corbie_requests/);
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Grafana dashboard" }).click()]);
+  assert.equal(file.suggestedFilename(), "corbie-grafana-dashboard.json");
+});
+
+test("the first paint is fast and the layout does not shift", async (t) => {
   const server = await corbie(t);
   const page = await open(t, server, { at: "#/tools" });
   await page.locator("main h1").waitFor();
@@ -96,7 +153,7 @@ test("the whole console is small", async (t) => {
     bytes += encodedDataLength;
     files += 1;
   });
-  // As a browser that was never here, which keeps what it gets.
+  // As a new browser with an enabled cache.
   await page.goto("about:blank");
   await session.send("Network.clearBrowserCache");
   await page.goto(`${server.url}/`);
@@ -116,7 +173,7 @@ test("pictures for the docs", async (t) => {
   for (let round = 0; round < 40 || Date.now() - started < seconds * 1000; round++) {
     await server.call("classify_text", { text: `${texts[round % 5]} ${round}` });
     if (round % 150 === 149) await fetch(`${server.url}/mcp/no/such`, { method: "POST", headers: { "content-type": "application/json" }, body: "{}" });
-    // Waves, as traffic has them.
+    // Traffic in waves.
     if (round >= 40) await new Promise((done) => setTimeout(done, 40 + 35 * Math.sin(Date.now() / 6_000)));
   }
   for (const [dark, name] of [[false, "console-overview"], [true, "console-overview-dark"]]) {

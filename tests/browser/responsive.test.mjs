@@ -1,22 +1,22 @@
-// Every width a screen or a window has: what is there can be read, and the page scrolls in one direction alone.
+// Layout at many widths: texts are legible, and pages do not scroll horizontally.
 
 import test from "node:test";
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
-import { accessible, corbie, fits, open, until, visit, DESK, PHONE } from "./harness.mjs";
+import { accessible, corbie, fits, open, until, visit, DESKTOP, PHONE } from "./harness.mjs";
 
-/** No other process of this machine may be found and answer instead. */
+/** Without detection of local model servers. */
 const CONFIG = "providers: { mock: { type: mock }, detect_ports: [] }\nknowledge: { storage_path: $HOME/store }\n";
 const WIDTHS = [320, 390, 600, 700, 768, 820, 900, 1000, 1100, 1280, 1600];
 const PAGES = ["overview", "knowledge", "knowledge/search", "knowledge/ask", "classify", "classify/categories", "classify/edit", "classify/evaluate", "routing", "routing/explain", "routing/providers", "tools", "tools/call/knowledge-clear", "tools/audit"];
-/** A name that can be told from others needs this much, in pixels. */
+/** Minimum width of a legible name, in pixels. */
 const READABLE = 120;
 
 const at = (width) => ({ width, height: 844 });
 
-/** A server where something has happened: documents, a decision, calls. */
+/** A server with documents, a decision and calls. */
 async function used(t) {
   const server = await corbie(t, { config: CONFIG });
   const folder = join(server.home, "papers");
@@ -33,7 +33,7 @@ test("every page fits every width", async (t) => {
   for (const name of PAGES) {
     await visit(page, `#/${name}`);
     await page.locator("main h1").waitFor();
-    await page.waitForFunction(() => !/One moment…|Asking the providers…|Looking…/.test(document.getElementById("main").innerText));
+    await page.waitForFunction(() => !/Loading…|Loading models…|Running checks…/.test(document.getElementById("main").innerText));
     for (const width of WIDTHS) {
       await page.setViewportSize(at(width));
       await fits(page).catch((error) => assert.fail(`${name} at ${width}: ${error.message}`));
@@ -41,13 +41,75 @@ test("every page fits every width", async (t) => {
   }
 });
 
-test("names of documents can be read at every width, and nothing of a row is cut off", async (t) => {
+test("no labels overlap at any width", async (t) => {
+  const page = await open(t, await used(t));
+  for (const name of [...PAGES, "knowledge/search/dome", "routing/explain/"]) {
+    await visit(page, `#/${name}`);
+    await page.waitForFunction(() => !/Loading…|Loading models…|Running checks…/.test(document.getElementById("main").innerText));
+    if (name === "classify") {
+      await page.locator("#classify-text").fill("the sky at night and the tsar");
+      await page.locator(".verdict strong").waitFor();
+    } else if (name === "classify/evaluate") {
+      await page.getByRole("textbox").fill('{"text":"What is 2+2","category":"math"}\n{"text":"who was the last tsar","category":"history"}\n{"text":"why is the sky blue","category":"technology"}');
+      await page.getByRole("button", { name: "Evaluate texts" }).click();
+      await page.getByText("3 texts evaluated.").waitFor();
+    } else if (name === "routing") {
+      await page.locator("table.decisions tbody tr button").first().click();
+    } else if (name === "routing/explain/") {
+      await page.getByRole("textbox", { name: "Prompt", exact: true }).fill("Why is the sky blue?");
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "science" }).waitFor();
+    }
+    for (const width of [320, 360, ...WIDTHS.slice(1)]) {
+      await page.setViewportSize(at(width));
+      assert.deepEqual(await page.evaluate(overlaps), [], `${name} at ${width}`);
+    }
+  }
+});
+
+/** Pairs of texts that are drawn over each other, and texts that stick out of their card. Runs in the page. */
+function overlaps() {
+  const main = document.getElementById("main");
+  const walk = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+  const boxes = [];
+  while (walk.nextNode()) {
+    const node = walk.currentNode;
+    const element = node.parentElement;
+    if (!node.data.trim() || !element.checkVisibility({ visibilityProperty: true }) || element.closest(".visually-hidden, .vtable, textarea, select")) continue;
+    // What scrolls or is cut off inside of its box is clipped there.
+    let clip = { left: -Infinity, right: Infinity, top: -Infinity, bottom: Infinity };
+    for (let box = element; box !== main; box = box.parentElement) {
+      if (getComputedStyle(box).overflowX === "visible") continue;
+      const { left, right, top, bottom } = box.getBoundingClientRect();
+      clip = { left: Math.max(clip.left, left), right: Math.min(clip.right, right), top: Math.max(clip.top, top), bottom: Math.min(clip.bottom, bottom) };
+    }
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    for (const rect of range.getClientRects()) {
+      const box = { left: Math.max(rect.left, clip.left), right: Math.min(rect.right, clip.right), top: Math.max(rect.top, clip.top), bottom: Math.min(rect.bottom, clip.bottom), text: node.data.trim().slice(0, 30), element };
+      if (box.right - box.left > 1 && box.bottom - box.top > 1) boxes.push(box);
+    }
+  }
+  const found = [];
+  boxes.forEach((one, index) => {
+    const card = one.element.closest(".card")?.getBoundingClientRect();
+    if (card && (one.right > card.right + 1 || one.left < card.left - 1)) found.push(`${one.text} sticks out of its card`);
+    for (const other of boxes.slice(index + 1)) {
+      const [width, height] = [Math.min(one.right, other.right) - Math.max(one.left, other.left), Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top)];
+      // Line boxes of neighbouring lines may touch.
+      if (one.element !== other.element && width > 2 && height > 4) found.push(`${one.text} × ${other.text}`);
+    }
+  });
+  return [...new Set(found)];
+}
+
+test("document names are legible at every width, and no cell is cut", async (t) => {
   const page = await open(t, await used(t), { at: "#/knowledge" });
   await page.locator(".rows").getByText("visitors.txt").waitFor();
   const table = page.getByRole("table", { name: "Documents" });
   for (const width of WIDTHS) {
     await page.setViewportSize(at(width));
-    // The rows are measured anew once the table has another width.
+    // The row height is updated after a change of the width.
     await until(() => table.evaluate((element) => parseFloat(getComputedStyle(element).getPropertyValue("--row")) * 3 === element.querySelector(".rows").offsetHeight), `the rows have their height at ${width}`);
     const seen = await table.evaluate((element) => {
       const place = element.getBoundingClientRect();
@@ -58,7 +120,7 @@ test("names of documents can be read at every width, and nothing of a row is cut
       return {
         name: row.querySelector(".name").getBoundingClientRect().width,
         outside: boxes(row.children).filter(([, box]) => box.left < place.left || box.right > place.right).map(([name]) => name),
-        // What is written keeps off the lines between rows; the button is as high as it may be.
+        // Texts have a distance from the row borders.
         high: boxes(row.querySelectorAll(".cell:not(.removal)")).filter(([, box]) => box.top < within.top + 4 || box.bottom > within.bottom - 4).map(([name]) => name),
         over: heads.slice(1).filter(([, box], at) => box.left < heads[at][1].right - 1).map(([name]) => name),
         removal: row.querySelector(".removal button").getBoundingClientRect().width,
@@ -70,7 +132,7 @@ test("names of documents can be read at every width, and nothing of a row is cut
   }
 });
 
-test("wide tables scroll inside of themselves, say so, and break no word by letters", async (t) => {
+test("wide tables scroll in their box with a shadow, and break no words", async (t) => {
   const server = await used(t);
   for (const [name, cell, width] of [["tools/audit", "batch_categorize", 390], ["routing/providers", "mock-reasoner", 390], ["routing", "mock/mock", 390], ["routing", "mock/mock", 800]]) {
     const page = await open(t, server, { at: `#/${name}`, viewport: at(width) });
@@ -86,7 +148,7 @@ test("wide tables scroll inside of themselves, say so, and break no word by lett
     });
     assert.deepEqual([seen.wide, seen.whole, seen.tabindex], [true, true, 0], `${name} at ${width} scrolls to its last column`);
     assert.ok(seen.shades.includes("local") && seen.shades.includes("scroll"), `${name} has a shade where there is more: ${seen.shades}`);
-    // Every word of the cell stands on one line.
+    // No word is broken.
     const broken = await found.evaluate((element) => {
       const walk = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
       const torn = [];
@@ -109,10 +171,10 @@ test("wide tables scroll inside of themselves, say so, and break no word by lett
   await accessible(page);
 });
 
-test("what is behind a dialog is shaded up to the edge of the window", async (t) => {
+test("the dialog backdrop reaches the edge of the window", async (t) => {
   const server = await corbie(t, { config: CONFIG });
-  // The other tests have a browser that hides its bars, and the strip is where one would be.
-  for (const [hidden, viewport] of [[true, DESK], [true, PHONE], [false, DESK]]) {
+  // The browser of the other tests hides scrollbars.
+  for (const [hidden, viewport] of [[true, DESKTOP], [true, PHONE], [false, DESKTOP]]) {
     const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-dev-shm-usage"], ignoreDefaultArgs: hidden ? [] : ["--hide-scrollbars"] });
     t.after(() => browser.close());
     const page = await browser.newPage({ viewport, colorScheme: "light" });
@@ -133,7 +195,7 @@ test("what is behind a dialog is shaded up to the edge of the window", async (t)
   }
 });
 
-test("an import with failed files is no success", async (t) => {
+test("an import with failed files is shown as failed", async (t) => {
   const server = await used(t);
   const page = await open(t, server, { at: "#/knowledge" });
   const importing = async (path) => {
@@ -145,7 +207,7 @@ test("an import with failed files is no success", async (t) => {
   const sign = (job) => job.locator(".step .icon use").getAttribute("href");
   const gone = await importing("/nope/nothing");
   await gone.getByText("1 failed").waitFor();
-  await page.getByRole("heading", { name: "Not added" }).waitFor();
+  await page.getByRole("heading", { name: "Failed" }).waitFor();
   await page.getByText("1 of 1 done, 1 failed").waitFor();
   assert.match(await sign(gone), /#warn$/);
   assert.equal(await gone.getAttribute("data-state"), "failed");
@@ -156,11 +218,11 @@ test("an import with failed files is no success", async (t) => {
   await page.getByRole("heading", { name: "Added", exact: true }).waitFor();
   await page.getByText("2 of 2 done, 2 failed").waitFor();
   assert.match(await sign(partly), /#warn$/);
-  await partly.getByRole("button", { name: "Which failed?" }).click();
+  await partly.getByRole("button", { name: "Show failed files" }).click();
   await page.getByRole("dialog").getByText("broken.pdf").waitFor();
 });
 
-test("on a phone nothing is cut, alone on its line, or said of what a phone has not", async (t) => {
+test("on a phone nothing is cut, and no drag and drop is offered", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const page = await open(t, server, { at: "#/knowledge", viewport: PHONE });
   await page.getByRole("heading", { name: "Choose files to add" }).waitFor();
@@ -178,7 +240,7 @@ test("on a phone nothing is cut, alone on its line, or said of what a phone has 
     return route.fulfill({ json: { jsonrpc: "2.0", id, result: { content: [{ type: "text", text: JSON.stringify(structuredContent) }], structuredContent } } });
   });
   await visit(page, "#/overview");
-  const line = page.locator(".setup p", { hasText: "is in order" });
+  const line = page.locator(".setup p", { hasText: "All checks passed" });
   await line.waitFor();
   const [tick, text] = await line.evaluate((element) => {
     const range = document.createRange();
@@ -189,11 +251,11 @@ test("on a phone nothing is cut, alone on its line, or said of what a phone has 
   assert.ok(tick.top < text.top + 12, "at its first line");
 });
 
-test("what stands together looks alike: numbers, gaps, trust, and what cannot be undone", async (t) => {
+test("numbers, gaps, trust levels and destructive actions look the same everywhere", async (t) => {
   const server = await used(t);
   const page = await open(t, server, { at: "#/tools/audit" });
   await page.getByRole("cell", { name: "batch_categorize" }).first().waitFor();
-  assert.equal(await page.getByRole("columnheader", { name: "Took" }).evaluate((head) => getComputedStyle(head).textAlign), "right");
+  assert.equal(await page.getByRole("columnheader", { name: "Duration" }).evaluate((head) => getComputedStyle(head).textAlign), "right");
   await visit(page, "#/tools/call/knowledge-clear");
   const kind = () => page.getByRole("button", { name: "Call", exact: true }).getAttribute("class");
   assert.equal(await kind(), "danger");
@@ -217,14 +279,15 @@ test("what stands together looks alike: numbers, gaps, trust, and what cannot be
   }
 });
 
-test("what is advised can be done by whom it is advised to", async (t) => {
+test("advice matches the permissions of the client", async (t) => {
   const page = await open(t, await corbie(t, { config: `${CONFIG}trust: { all: untrusted }\n` }), { at: "#/classify/edit" });
-  await page.getByText("Changing the categories needs trust trusted, and this page is untrusted").waitFor();
-  const trusted = await open(t, await corbie(t, { config: CONFIG }), { at: "#/classify/evaluate" });
+  await page.getByText("Editing the taxonomy requires trust level trusted; this page has untrusted").waitFor();
+  // Without a home folder there is no place for an own taxonomy.
+  const trusted = await open(t, await corbie(t, { config: CONFIG, env: { HOME: "none" } }), { at: "#/classify/evaluate" });
   await trusted.getByRole("textbox").fill('{"text": "a", "category": "parcels"}');
-  await trusted.getByRole("button", { name: "Evaluate these" }).click();
+  await trusted.getByRole("button", { name: "Evaluate texts" }).click();
   const told = trusted.locator(".said .problem");
-  await told.getByText("“parcels”, the category of text 1, is none of this taxonomy").waitFor();
-  assert.match(await told.innerText(), /\(math, .*\)\. No category can be added here: .*corbie taxonomy new --out/);
-  assert.doesNotMatch(await told.innerText(), /tab Edit/);
+  await told.getByText("Unknown category “parcels” in text 1.").waitFor();
+  assert.match(await told.innerText(), /\(math, .*\)\. Categories cannot be added: /);
+  assert.doesNotMatch(await told.innerText(), /Edit tab/);
 });

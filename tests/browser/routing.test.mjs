@@ -1,4 +1,4 @@
-// The page Routing: what became of prompts, where one would go, and how the providers are doing.
+// The Routing page: decisions, route preview and providers.
 
 import test from "node:test";
 import assert from "node:assert/strict";
@@ -6,17 +6,17 @@ import { accessible, corbie, fits, open, picture, PHONE } from "./harness.mjs";
 
 const MOCK = "providers: { mock: { type: mock } }\n";
 
-test("decisions show as they are made, with why, attempts and tokens", async (t) => {
+test("decisions appear live with reason, attempts and tokens", async (t) => {
   const server = await corbie(t, { config: MOCK });
   const page = await open(t, server, { at: "#/routing" });
-  await page.getByText("No prompt has been routed yet").waitFor();
+  await page.getByText("No decisions yet").waitFor();
   await server.call("chat_completion", { prompt: "Why is the sky blue?" });
   const row = page.locator("table.decisions tbody tr").first();
   await row.getByText("science").waitFor();
   await row.getByText("mock/mock").waitFor();
   await row.getByText("answered").waitFor();
   await row.getByRole("button").click();
-  await page.getByText(/tokens?|in, \d+ out/).first().waitFor();
+  await page.getByText(/\d+ input, \d+ output/).first().waitFor();
   await page.getByRole("cell", { name: "ok", exact: true }).waitFor();
   await server.call("chat_completion", { prompt: "Integrate x squared from 0 to 3" });
   await page.locator("table.decisions tbody tr").first().getByText("math").waitFor();
@@ -29,11 +29,29 @@ test("decisions show as they are made, with why, attempts and tokens", async (t)
   }
 });
 
+test("a decision names the model that was requested if none answered, and the classifier's confidence", async (t) => {
+  const server = await corbie(t, { config: "providers: { mock: { type: mock }, away: { type: openai, api_key: key-of-nobody, base_url: 'http://127.0.0.1:9/v1', default_model: lost-model } }\n" });
+  const ask = (model) => fetch(`${server.url}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ model, messages: [{ role: "user", content: "Why is the sky blue?" }] }) });
+  for (const model of ["auto", "no-such-model", "away/lost-model"]) await ask(model);
+  const page = await open(t, server, { at: "#/routing" });
+  const rows = page.locator("table.decisions tbody tr.opens");
+  const cell = (row, column) => rows.nth(row).locator("td").nth(column);
+  await rows.nth(2).waitFor();
+  assert.match(await cell(0, 2).innerText(), /^away\/lost-model\nrequested by the caller$/);
+  assert.match(await cell(1, 2).innerText(), /^no-such-model\nrequested by the caller$/);
+  for (const row of [0, 1]) await rows.nth(row).getByText("failed").waitFor();
+  assert.match(await cell(2, 1).innerText(), /^science\n[\d.]+ % confidence$/);
+  await rows.nth(2).click();
+  const detail = page.locator(".decisions .detail:visible");
+  await detail.getByText("Classified by").waitFor();
+  assert.doesNotMatch(await detail.locator("dl").innerText(), /by model|·\s*model/);
+});
+
 test("a prompt is explained without being sent", async (t) => {
   const server = await corbie(t, { config: MOCK });
   const page = await open(t, server, { at: "#/routing/explain" });
   await page.getByRole("textbox", { name: "Prompt", exact: true }).fill("Who was the last tsar of Russia?");
-  await page.keyboard.press("Control+Enter");
+  await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "history" }).waitFor();
   await page.getByText("mock/mock").waitFor();
   await page.getByText("You are a history expert").waitFor();
@@ -43,12 +61,12 @@ test("a prompt is explained without being sent", async (t) => {
   assert.equal(decisions.length, 0, "nobody was asked");
 });
 
-test("a model that nobody serves is said to be so, and where those are that somebody serves", async (t) => {
+test("an unavailable model is reported with a link to the available ones", async (t) => {
   const page = await open(t, await corbie(t, { config: MOCK }), { at: "#/routing/explain" });
   await page.getByRole("textbox", { name: "Prompt", exact: true }).fill("Why is the sky blue?");
   await page.getByRole("textbox", { name: /^Model/ }).fill("a-model-of-nobody");
   await page.getByRole("button", { name: "Explain", exact: true }).click();
-  await page.getByText("no provider serves a-model-of-nobody").waitFor();
+  await page.getByText("No provider offers a-model-of-nobody").waitFor();
   assert.equal(await page.getByText("How to add one").count(), 0, "there is a provider");
   await accessible(page);
   await page.locator("main section").getByRole("link", { name: "Providers" }).click();
@@ -56,14 +74,14 @@ test("a model that nobody serves is said to be so, and where those are that some
   const bare = await open(t, await corbie(t, { config: "providers: { detect_ports: [] }\n" }), { at: "#/routing/explain" });
   await bare.getByRole("textbox", { name: "Prompt", exact: true }).fill("Why is the sky blue?");
   await bare.getByRole("button", { name: "Explain", exact: true }).click();
-  await bare.getByText("there is no provider yet").waitFor();
+  await bare.getByText("No provider is configured").waitFor();
   await bare.getByRole("link", { name: "How to add one" }).waitFor();
 });
 
-test("who may not ask a model is told what is missing, and offered no command that would be refused", async (t) => {
+test("clients that may not send prompts see the missing trust level and no command", async (t) => {
   const config = `${MOCK}trust: { all: TRUST }\n`;
   const page = await open(t, await corbie(t, { config: config.replace("TRUST", "untrusted") }), { at: "#/routing" });
-  await page.getByText("Asking a model needs trust verified, and this page is untrusted").waitFor();
+  await page.getByText("Sending prompts requires trust level verified; this page has untrusted").waitFor();
   assert.equal(await page.getByText("curl").count(), 0);
   await accessible(page);
   const other = await open(t, await corbie(t, { config: config.replace("TRUST", "verified") }), { at: "#/routing" });
@@ -73,7 +91,7 @@ test("who may not ask a model is told what is missing, and offered no command th
   await guarded.getByText("authorization: Bearer YOUR-TOKEN").waitFor();
 });
 
-test("another try is offered where it may help, and not after a refusal", async (t) => {
+test("a retry is offered after transient errors only", async (t) => {
   const page = await open(t, await corbie(t, { config: MOCK }), { at: "#/routing/explain" });
   page.expectErrors();
   const failures = [
@@ -97,21 +115,21 @@ test("another try is offered where it may help, and not after a refusal", async 
   for (const [name, helps, given] of [...failures, ["no answer at all", true, undefined]]) {
     answer = given;
     await page.getByRole("button", { name: "Explain", exact: true }).click();
-    await page.locator(".problem", { hasText: new RegExp(given?.error.message.replaceAll("`", "") ?? "cannot be reached", "i") }).waitFor();
+    await page.locator(".problem", { hasText: new RegExp(given?.error.message.replaceAll("`", "") ?? "unreachable", "i") }).waitFor();
     assert.equal(await page.locator("main").getByRole("button", { name: "Try again" }).count(), helps ? 1 : 0, name);
   }
 });
 
-test("providers show how they are doing, and no provider shows how to add one", async (t) => {
+test("providers show their health, and the empty state shows how to add one", async (t) => {
   const server = await corbie(t, { config: "providers: { mock: { type: mock }, away: { type: openai, api_key: key-of-nobody, base_url: 'http://127.0.0.1:9/v1' } }\n" });
   const page = await open(t, server, { at: "#/routing/providers", viewport: PHONE });
   await page.getByRole("heading", { name: "away" }).waitFor();
-  await page.getByText("nothing listens there").first().waitFor();
+  await page.getByText("connection refused").first().waitFor();
   await page.getByText("mock-reasoner").waitFor();
   await fits(page);
   await accessible(page);
   const bare = await open(t, await corbie(t), { at: "#/routing/providers" });
-  await bare.getByText("No provider yet").waitFor();
+  await bare.getByText("No providers configured").waitFor();
   await accessible(bare);
 });
 

@@ -1,4 +1,4 @@
-// The frame around the pages: where the keys lead, light and dark, a token, a server that goes and comes back.
+// The shell: navigation, color scheme, tokens and reconnecting.
 
 import test from "node:test";
 import assert from "node:assert/strict";
@@ -6,7 +6,7 @@ import { accessible, corbie, fits, open, PHONE, refusals, until, visit } from ".
 
 const PAGES = ["overview", "knowledge", "classify", "routing", "tools"];
 
-test("every page is shown, fits a desk and a phone, light and dark, and is accessible", async (t) => {
+test("every page fits desktop and phone, light and dark, and is accessible", async (t) => {
   const server = await corbie(t);
   for (const look of [{}, { dark: true }, { viewport: PHONE }]) {
     const page = await open(t, server, look);
@@ -19,7 +19,7 @@ test("every page is shown, fits a desk and a phone, light and dark, and is acces
   }
 });
 
-test("the keyboard alone leads everywhere", async (t) => {
+test("every page is reachable with the keyboard", async (t) => {
   const page = await open(t, await corbie(t));
   await page.locator("main h1").waitFor();
   for (const [key, name] of [["k", "knowledge"], ["c", "classify"], ["r", "routing"], ["t", "tools"], ["o", "overview"]]) {
@@ -41,31 +41,31 @@ test("the keyboard alone leads everywhere", async (t) => {
   await page.waitForFunction(() => document.activeElement?.id === "main");
 });
 
-test("light and dark are chosen by the system, then by the reader, and kept", async (t) => {
+test("the color scheme follows the system until the user chooses one", async (t) => {
   const page = await open(t, await corbie(t), { dark: true });
   const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const dark = await paper();
-  await page.getByRole("button", { name: "Light or dark" }).click();
+  await page.getByRole("button", { name: "Toggle dark mode" }).click();
   const light = await paper();
   assert.notEqual(dark, light);
   await page.reload();
-  await page.getByRole("button", { name: "Light or dark" }).waitFor();
+  await page.getByRole("button", { name: "Toggle dark mode" }).waitFor();
   assert.equal(await paper(), light);
 });
 
-test("a server that goes away and comes back is told of and needs no reload", async (t) => {
+test("a server restart shows a notice and needs no reload", async (t) => {
   const server = await corbie(t);
   const page = await open(t, server);
   page.expectErrors();
   await page.locator("main h1").waitFor();
   await server.stop();
-  await page.getByText("The server cannot be reached.").waitFor();
+  await page.getByText("Server unreachable.").waitFor();
   await server.start();
-  await page.getByText("The server is there again.").waitFor();
+  await page.getByText("Reconnected.").waitFor();
   await page.locator("#connection").waitFor({ state: "hidden" });
 });
 
-test("where a token is needed it is asked for, kept in the tab, and never in an address", async (t) => {
+test("a required token is prompted for, kept in the tab, and never in a URL", async (t) => {
   const secret = "d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82";
   const server = await corbie(t, { config: `server: { auth: bearer, token: ${secret} }\n` });
   const page = await open(t, server);
@@ -73,17 +73,17 @@ test("where a token is needed it is asked for, kept in the tab, and never in an 
   const addresses = [];
   page.on("request", (request) => addresses.push(request.url()));
   const box = page.getByRole("dialog");
-  await box.getByText("This server needs a token").waitFor();
+  await box.getByText("Token required").waitFor();
   await accessible(page);
   await page.keyboard.press("Escape");
   await box.getByLabel("Token").fill("not-the-one");
   await page.keyboard.press("Enter");
   await box.locator(".problem").waitFor();
   assert.match(await box.locator(".problem").innerText(), /^[A-Z].*\.$/, "a sentence");
-  // Where one comes from is said after a wrong one too.
+  // The instructions are shown after a rejected token too.
   await box.getByText("corbie tokens create console").waitFor();
   await accessible(page);
-  // Nothing may be seen without one, so going elsewhere does not close this one.
+  // The token dialog stays open on navigation.
   await page.evaluate(() => (location.hash = "#/tools"));
   await page.waitForTimeout(300);
   assert.equal(await box.count(), 1);
@@ -97,7 +97,7 @@ test("where a token is needed it is asked for, kept in the tab, and never in an 
   assert.equal(await page.evaluate((held) => Object.values(localStorage).includes(held), secret), false);
 });
 
-test("a dialog goes with the page it was opened on", async (t) => {
+test("a dialog closes on navigation", async (t) => {
   const page = await open(t, await corbie(t), { at: "#/tools/call/knowledge-clear" });
   const box = page.getByRole("dialog");
   await page.getByLabel(/^confirm\b/).check();
@@ -116,7 +116,7 @@ test("a dialog goes with the page it was opened on", async (t) => {
   assert.equal(called, 0, "and nothing was done");
 });
 
-test("on a narrow screen every tab of every page is in sight", async (t) => {
+test("all tabs are visible on a narrow screen", async (t) => {
   const server = await corbie(t);
   for (const width of [390, 320]) {
     const page = await open(t, server, { at: "#/routing", viewport: { width, height: 844 } });
@@ -132,7 +132,7 @@ test("on a narrow screen every tab of every page is in sight", async (t) => {
   }
 });
 
-test("one dialog asks for a token, however many are refused, and another token is chosen without losing the one in use", async (t) => {
+test("several rejected requests open one token dialog, and changing the token can be cancelled", async (t) => {
   const secret = "d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82";
   const server = await corbie(t, { config: `server: { auth: bearer, token: ${secret} }\n` });
   const page = await open(t, server);
@@ -142,16 +142,16 @@ test("one dialog asks for a token, however many are refused, and another token i
   await box.getByLabel("Token").fill(secret);
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Token" }).click();
-  await box.getByText("Use another token").waitFor();
+  await box.getByText("Change token").waitFor();
   assert.equal(await held(), secret);
   await page.keyboard.press("Escape");
   await box.waitFor({ state: "detached" });
   assert.equal(await held(), secret);
 
   await page.evaluate(async () => {
-    const { enter } = await import("/console/js/connection.js");
+    const { connect } = await import("/console/js/connection.js");
     sessionStorage.setItem("corbie.token", "one-that-was-taken-back");
-    globalThis.entered = Promise.all([enter(), enter(), enter()]).then((all) => all.length);
+    globalThis.entered = Promise.all([connect(), connect(), connect()]).then((all) => all.length);
   });
   await box.locator(".problem").waitFor();
   await box.getByLabel("Token").fill(secret);
@@ -160,7 +160,7 @@ test("one dialog asks for a token, however many are refused, and another token i
   assert.equal(await box.count(), 0);
 });
 
-/** Makes a token that the server knows already, and takes one back that it then knows no more. */
+/** Creates and revokes tokens, and waits until the server has reloaded them. */
 async function make(server, name, ...flags) {
   const token = await server.command("tokens", "create", name, ...flags);
   await until(() => isKnown(server, token), `${name} is known`);
@@ -172,7 +172,7 @@ async function takeBack(server, name, token) {
 }
 const isKnown = (server, token) => server.call("list_categories", {}, token).then(() => true, () => false);
 
-test("another token in the place of one that was taken back is another caller, and what was written stays", async (t) => {
+test("after a revoked token, another one applies its permissions and input is kept", async (t) => {
   const server = await corbie(t, { config: "server: { auth: bearer, token: d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82 }\nproviders: { mock: {}, detect_ports: [] }\nknowledge: { storage_path: $HOME/store }\n" });
   const page = await open(t, server, { at: "#/knowledge" });
   page.expectErrors();
@@ -182,13 +182,13 @@ test("another token in the place of one that was taken back is another caller, a
     await page.keyboard.press("Enter");
     await box.waitFor({ state: "detached" });
   };
-  const trusted = (level) => page.locator("#standing .badge", { hasText: new RegExp(`^${level}$`) }).waitFor();
+  const trusted = (level) => page.locator("#status .badge", { hasText: new RegExp(`^${level}$`) }).waitFor();
   const first = await make(server, "first", "--trust", "trusted");
   await give(first);
   await page.getByRole("button", { name: "Choose files" }).waitFor();
   await trusted("trusted");
 
-  // Noticed by whoever asks for something: here a search, which asks only when it is told to.
+  // The next request notices it: here a search.
   await visit(page, "#/knowledge/search");
   const second = await make(server, "second", "--trust", "untrusted");
   await takeBack(server, "first", first);
@@ -201,10 +201,10 @@ test("another token in the place of one that was taken back is another caller, a
   await page.getByText("No documents yet").waitFor();
   assert.equal(await search.inputValue(), "how many days of holiday");
   await visit(page, "#/knowledge/documents");
-  await page.getByText("Adding files needs trust verified, and this page is untrusted").waitFor();
+  await page.getByText("Adding files requires trust level verified; this page has untrusted").waitFor();
   assert.equal(await page.getByRole("button", { name: "Choose files" }).count(), 0);
 
-  // What is in no address and in no draft stays as well: a prompt, and what was written into the form of a tool.
+  // Form input is kept too: a prompt, and arguments of a tool.
   await visit(page, "#/routing/explain");
   const prompt = page.getByRole("textbox", { name: "Prompt", exact: true });
   await prompt.fill("Why is the sky blue?");
@@ -217,22 +217,22 @@ test("another token in the place of one that was taken back is another caller, a
   await page.locator("main .problem").waitFor({ state: "detached" });
   await visit(page, "#/tools/call/classify_text");
   await page.getByLabel(/^text\b/).fill("a text for the tool");
-  await page.getByLabel("Write the arguments as JSON").check();
+  await page.getByLabel("Edit as JSON").check();
   await page.getByLabel("Arguments as JSON", { exact: true }).fill('{"text": "written by hand"}');
   await page.getByRole("button", { name: "Token" }).click();
   await give(await make(server, "fourth", "--trust", "verified"));
   await trusted("verified");
   assert.equal(await page.getByLabel("Arguments as JSON", { exact: true }).inputValue(), '{"text": "written by hand"}');
 
-  // Which tools there are is asked anew too.
+  // The list of tools is reloaded too.
   await visit(page, "#/knowledge");
   await page.getByRole("button", { name: "Choose files" }).waitFor();
   await page.getByRole("button", { name: "Token" }).click();
   await give(await make(server, "fifth", "--tool", "list_*", "--tool", "inspect_server"));
-  await page.getByText("There is no knowledge base here").waitFor();
+  await page.getByText("No knowledge base").waitFor();
 });
 
-test("a file that is sent with a token that was taken back is sent with the next one", async (t) => {
+test("an upload with a revoked token is repeated with the next one", async (t) => {
   const server = await corbie(t, { config: "server: { auth: bearer, token: d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82 }\nknowledge: { storage_path: $HOME/store }\n" });
   const [first, second] = [await make(server, "first"), await make(server, "second")];
   const page = await open(t, server, { at: "#/knowledge" });
@@ -248,7 +248,7 @@ test("a file that is sent with a token that was taken back is sent with the next
   await page.locator('.job[data-state="completed"]', { hasText: "note.md" }).waitFor();
 });
 
-test("refusals are counted, however many answers come at once", async (t) => {
+test("the helper counts concurrent refusals", async (t) => {
   const page = await open(t, await corbie(t), { at: "#/tools" });
   await page.route("**/refused/*", (route) => route.fulfill({ body: route.request().url().endsWith("2") ? "all is well" : "TrustDenied" }));
   const refused = refusals(page);

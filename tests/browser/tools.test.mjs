@@ -1,10 +1,10 @@
-// The page Tools: every tool as a form, both sides of a call as they are on the wire, trust and the audit log.
+// The Tools page: forms, raw exchange, trust and the audit log.
 
 import test from "node:test";
 import assert from "node:assert/strict";
 import { accessible, corbie, fits, open, picture, refusals, PHONE, visit } from "./harness.mjs";
 
-test("a tool is called through its form and both sides are shown", async (t) => {
+test("a tool is called with its form, and request and response are shown", async (t) => {
   const server = await corbie(t);
   const page = await open(t, server, { at: "#/tools/call/classify_text" });
   await page.getByLabel("text (required)").fill("What is 2 + 2?");
@@ -12,7 +12,7 @@ test("a tool is called through its form and both sides are shown", async (t) => 
   await page.getByRole("button", { name: "Call", exact: true }).click();
   const result = page.locator("section.card", { has: page.getByRole("heading", { name: "Result" }) });
   await result.getByText('"category": "math"').waitFor();
-  const wire = page.locator("section.card", { has: page.getByRole("heading", { name: "On the wire" }) });
+  const wire = page.locator("section.card", { has: page.getByRole("heading", { name: "HTTP exchange" }) });
   await wire.getByText("HTTP 200").waitFor();
   await wire.getByText('"method": "tools/call"').waitFor();
   await wire.getByText('"jsonrpc": "2.0"').first().waitFor();
@@ -20,23 +20,23 @@ test("a tool is called through its form and both sides are shown", async (t) => 
   await picture(page, "console-tools");
 });
 
-test("what is missing or wrong is told beside its field, before anything is sent", async (t) => {
+test("missing and invalid arguments are reported before the call", async (t) => {
   const server = await corbie(t);
   const page = await open(t, server, { at: "#/tools/call/knowledge-search" });
   await page.getByRole("button", { name: "Call", exact: true }).click();
-  await page.getByText("query is needed.").waitFor();
+  await page.getByText("query is required.").waitFor();
   await page.getByLabel("query (required)").fill("holidays");
   await page.getByLabel("filters").fill("{not json");
   await page.getByRole("button", { name: "Call", exact: true }).click();
-  await page.getByText("this is not JSON").waitFor();
+  await page.getByText("invalid JSON").waitFor();
   assert.equal(await page.getByLabel("filters").getAttribute("aria-invalid"), "true");
 });
 
-test("arguments can be written as JSON, and the server's refusal is a sentence", async (t) => {
+test("arguments can be edited as JSON, and errors of the server are shown", async (t) => {
   const server = await corbie(t);
   const page = await open(t, server, { at: "#/tools/call/get_tool_schema" });
   await page.getByLabel("name (required)").fill("classify_text");
-  await page.getByLabel("Write the arguments as JSON").check();
+  await page.getByLabel("Edit as JSON").check();
   const raw = page.getByRole("textbox", { name: "Arguments as JSON" });
   assert.deepEqual(JSON.parse(await raw.inputValue()), { name: "classify_text" });
   await raw.fill('{"name": 7}');
@@ -44,7 +44,7 @@ test("arguments can be written as JSON, and the server's refusal is a sentence",
   await page.locator(".problem, .badge.bad").first().waitFor();
 });
 
-test("a destructive tool asks first", async (t) => {
+test("destructive tools need confirmation", async (t) => {
   const server = await corbie(t);
   const page = await open(t, server, { at: "#/tools/call/knowledge-clear" });
   await page.getByLabel(/^confirm\b/).check();
@@ -57,7 +57,7 @@ test("a destructive tool asks first", async (t) => {
   assert.equal(await page.getByRole("heading", { name: "Result" }).count(), 0);
 });
 
-test("tools are filtered by the keyboard and every one has a form", async (t) => {
+test("tools can be filtered, and each has a form", async (t) => {
   const server = await corbie(t);
   const page = await open(t, server, { at: "#/tools" });
   await page.locator(".tool-names a").first().waitFor();
@@ -73,15 +73,38 @@ test("tools are filtered by the keyboard and every one has a form", async (t) =>
   }
 });
 
+test("on a phone the list is collapsed after a tool is selected", async (t) => {
+  const server = await corbie(t);
+  const page = await open(t, server, { at: "#/tools", viewport: { width: 360, height: 740 } });
+  const link = page.locator(".tool-names a", { hasText: "classify_text" });
+  await link.waitFor();
+  assert.equal(await page.locator("form").count(), 0, "the list comes first");
+  await fits(page);
+  await link.click();
+  await page.locator("form h2", { hasText: "classify_text" }).waitFor();
+  assert.equal(await link.isVisible(), false, "the list is collapsed");
+  const field = page.getByLabel("text (required)");
+  const { y } = await field.boundingBox();
+  assert.ok(y < 740, `the first field is on the first screen: ${y}`);
+  await field.fill("What is 2 + 2?");
+  await field.press("Enter");
+  await page.locator("section.card", { has: page.getByRole("heading", { name: "Result" }) }).getByText('"category": "math"').waitFor();
+  await fits(page);
+  await accessible(page);
+  await page.getByText("All tools").click();
+  await page.locator(".tool-names a", { hasText: "list_categories" }).click();
+  await page.locator("form h2", { hasText: "list_categories" }).waitFor();
+});
+
 test("trust and the audit log", async (t) => {
   const server = await corbie(t);
   await server.call("batch_categorize", { texts: ["What is 2 + 2?"] });
   await server.call("list_categories");
   const page = await open(t, server, { at: "#/tools/audit", viewport: PHONE });
-  await page.getByText("may call every tool").waitFor();
+  await page.getByText("All tools, including destructive ones").waitFor();
   await page.getByRole("cell", { name: "batch_categorize" }).first().waitFor();
   assert.equal(await page.getByRole("cell", { name: "list_categories" }).count(), 0);
-  await page.getByLabel("also what only looks").check();
+  await page.getByLabel("Show status polling").check();
   await page.getByRole("cell", { name: "list_categories" }).first().waitFor();
   await fits(page);
   await accessible(page);
@@ -89,13 +112,13 @@ test("trust and the audit log", async (t) => {
   const other = await open(t, careful, { at: "#/tools" });
   const refused = refusals(other);
   await visit(other, "#/tools/audit");
-  await other.getByText("Only trusted callers see what others call.").waitFor();
-  await other.getByText("may call what only reads").waitFor();
+  await other.getByText("Only callers with trust level trusted can read the audit log.").waitFor();
+  await other.getByText("Read-only tools.").waitFor();
   assert.equal(await refused(), 0, "what would be refused is not asked for");
-  // A tool that may not be used shows its form and says what is missing where the button would be.
+  // The form of a denied tool shows the missing trust level instead of the button.
   for (const [name, level] of [["knowledge-add", "verified"], ["evaluate_categories", "verified"], ["knowledge-clear", "trusted"], ["check_setup", "trusted"]]) {
     await visit(other, `#/tools/call/${name}`);
-    await other.getByText(`${name} needs trust ${level}, and this page is untrusted`).waitFor();
+    await other.getByText(`${name} requires trust level ${level}; this page has untrusted`).waitFor();
     assert.equal(await other.getByRole("button", { name: "Call", exact: true }).count(), 0, name);
   }
   await accessible(other);

@@ -44,7 +44,7 @@ async fn c31_a_text_that_is_too_long_is_an_error_and_never_cut() {
         "32768 characters",
     );
     let texts = vec!["a"; 257];
-    assert_tool_error(&call(&app, "batch_categorize", json!({ "texts": texts })).await.unwrap(), "may have 256");
+    assert_tool_error(&call(&app, "batch_categorize", json!({ "texts": texts })).await.unwrap(), "the maximum is 256");
 }
 
 #[tokio::test]
@@ -102,9 +102,9 @@ fn every_mistake_in_a_taxonomy_is_told_with_its_line_and_column() {
   - description: nameless
 ",
         &[
-            "6:5: categories[1].colour: is not a setting",
+            "6:5: categories[1].colour: unknown setting",
             "7:15: categories[1].examples: must be a list, not a number",
-            "8:5: categories[2]: needs the key `name`",
+            "8:5: categories[2]: requires the key `name`",
         ],
     );
     assert_rejected(
@@ -119,10 +119,10 @@ remainder: b
 ",
         &[
             "3:21: categories[0].examples[1]: is empty",
-            "4:16: categories[0].patterns[0]: is no regular expression: unclosed group",
-            "5:11: categories[1].name: `a` is the name of category 0 already",
-            "6:15: categories[1].certain[0]: is too large; write it with fewer or smaller repetitions",
-            "7:16: categories[1].examples[0]: is an example of `a` already",
+            "4:16: categories[0].patterns[0]: is not a valid regular expression: unclosed group",
+            "5:11: categories[1].name: duplicate name `a`: category 0 has the same name",
+            "6:15: categories[1].certain[0]: is too large; use fewer or smaller repetitions",
+            "7:16: categories[1].examples[0]: duplicates an example of `a`",
             "8:12: remainder: `b` is no category",
         ],
     );

@@ -83,7 +83,7 @@ async fn c54_t41_without_the_embedding_model_rules_decide_and_health_says_so() {
     assert_eq!((&verdict["category"], &verdict["method"]), (&json!("billing"), &json!("rules")));
     let (members, impaired) = app.classification.health();
     assert_eq!(members["model"], "rules");
-    assert!(impaired.unwrap().contains("only rules are used"));
+    assert!(impaired.unwrap().contains("falling back to rules"));
 }
 
 /// A model whose labels are the categories, in any order.
@@ -116,7 +116,7 @@ async fn c54_a_fine_tuned_model_that_does_not_fit_falls_back_to_what_was_learned
     assert_eq!(classify(&app, "where is my parcel").await["category"], "delivery");
     let (members, impaired) = app.classification.health();
     assert!(members["model"].as_str().unwrap().starts_with("hybrid:"), "{members:?}");
-    assert!(impaired.unwrap().contains("`weather` is no category"));
+    assert!(impaired.unwrap().contains("`weather` is not a category"));
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn what_is_being_learned_is_learned_to_the_end() {
     let app = app::build(&with_taxonomy(&write_small_taxonomy(&folder), ClassificationMethod::Hybrid)).unwrap();
     let hurried = tokio::time::timeout(std::time::Duration::from_millis(1), classify(&app, "where is it now")).await;
     assert!(hurried.is_err());
-    assert!(app.classification.health().1.unwrap().contains("still learning"));
+    assert!(app.classification.health().1.unwrap().contains("training is in progress"));
     // `certain` rules need not wait for the training.
     assert_eq!(classify(&app, "INV-7").await["category"], "billing");
     app.classification.warm_up().await;

@@ -179,7 +179,7 @@ async fn c55_places_that_are_kept_have_a_bound() {
     let app = app::build(&with_taxonomy(&path, ClassificationMethod::Rules)).unwrap();
     version(5000);
     let error = app.classification.reload().await.unwrap_err().to_string();
-    assert!(error.contains("start again to drop them"), "{error}");
+    assert!(error.contains("restart to release these"), "{error}");
     assert_eq!(categories(&app).await.len(), 1200);
 }
 

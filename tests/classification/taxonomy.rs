@@ -97,11 +97,11 @@ async fn a_mistake_in_the_file_is_told_while_the_former_one_is_in_use() {
     assert!(found["problem"].as_str().unwrap().contains("t.yaml:1:"), "{found}");
     assert_eq!(found["categories"], 3);
     let others = tool_json(&desk.call_as(TrustLevel::Untrusted, "get_taxonomy", json!({})).await.unwrap());
-    assert_eq!(others["problem"], "the file has mistakes");
+    assert_eq!(others["problem"], "the taxonomy file has errors");
     std::fs::remove_file(&desk.path).unwrap();
     let found = desk.tool_json("get_taxonomy", json!({})).await;
     assert_eq!((&found["text"], &found["writable"]), (&Value::Null, &json!(false)));
-    assert!(found["problem"].as_str().unwrap().contains("cannot be read"), "{found}");
+    assert!(found["problem"].as_str().unwrap().contains("cannot read"), "{found}");
 }
 
 #[tokio::test]
@@ -195,13 +195,44 @@ async fn what_was_changed_meanwhile_is_not_overwritten() {
     assert_eq!(result["isError"], true);
     let refused = tool_json(&result);
     assert_eq!((&refused["saved"], &refused["reason"]), (&json!(false), &json!("conflict")));
-    assert!(refused["error"].as_str().unwrap().contains("changed since you read it"), "{refused}");
+    assert!(refused["error"].as_str().unwrap().contains("changed since it was read"), "{refused}");
     assert_eq!((desk.file_text(), desk.file_count()), (theirs, 1));
     assert_eq!(
         desk.tool_json("save_taxonomy", json!({ "text": taxonomy_with_birds() })).await["saved"],
         true,
         "without a version"
     );
+}
+
+#[tokio::test]
+async fn the_first_save_replaces_the_built_in_taxonomy_by_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("corbie/taxonomy.yaml");
+    let mut settings = settings();
+    settings.classification.method = ClassificationMethod::Rules;
+    settings.classification.new_taxonomy = Some(path.clone());
+    let app = app::build(&settings).unwrap();
+    let get = async |trust| {
+        let params = json!({ "name": "get_taxonomy", "arguments": {} });
+        tool_json(&app.server.request(trust, "tools/call", &params).await.unwrap())
+    };
+    assert_eq!(get(TrustLevel::Verified).await["writable"], false);
+    let builtin = get(TrustLevel::Trusted).await;
+    assert_eq!((&builtin["writable"], builtin.get("path")), (&json!(true), None));
+
+    let save = async |text: &str, version: &Value| {
+        tool_json(&call(&app, "save_taxonomy", json!({ "text": text, "version": version })).await.unwrap())
+    };
+    assert_eq!(save(SMALL_TAXONOMY, &json!("another")).await["reason"], "conflict");
+    assert!(!path.exists());
+    let saved = save(SMALL_TAXONOMY, &builtin["version"]).await;
+    assert_eq!((&saved["saved"], &saved["categories"], &saved["backup"]), (&json!(true), &json!(3), &Value::Null));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), SMALL_TAXONOMY);
+
+    let own = get(TrustLevel::Trusted).await;
+    assert_eq!((&own["path"], &own["categories"]), (&json!(path.to_str().unwrap()), &json!(3)));
+    let again = save(&taxonomy_with_birds(), &own["version"]).await;
+    assert_eq!((&again["saved"], &again["categories"]), (&json!(true), &json!(4)));
 }
 
 #[tokio::test]

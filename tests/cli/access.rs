@@ -116,7 +116,7 @@ fn a_server_that_asks_for_a_token_says_so_and_how_to_get_one() {
     let bearer = |setup: TestCommand| setup.variable("MCP_API_KEY", TOKEN).variable("CORBIE_SERVER__AUTH", "bearer");
     for setup in [bearer(corbie("serve --port 0")), listening_on_all_addresses().variable("MCP_API_KEY", TOKEN)] {
         let mut server = setup.start();
-        let line = server.wait_for_log("callers need a token");
+        let line = server.wait_for_log("callers must send a token");
         for part in ["Authorization: Bearer", "corbie tokens create NAME", "MCP_API_KEY", "server.token"] {
             assert!(line.contains(part), "{line}");
         }

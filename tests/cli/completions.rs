@@ -115,5 +115,5 @@ fn the_man_page_can_be_read_and_has_the_exit_codes() {
 #[test]
 fn a_folder_that_cannot_be_made_is_named() {
     let ended = corbie("man --folder taken/man1").file("taken", "").run("");
-    assert!(ended.startup_error().contains("`taken/man1` cannot be made"), "{ended:?}");
+    assert!(ended.startup_error().contains("`taken/man1` cannot be created"), "{ended:?}");
 }

@@ -1,13 +1,14 @@
 //! `corbie connect`: client entries, the files they are written to, and what stays unchanged. `connect_told.rs` tests
 //! the output.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::process::{ProcessOutput, TestCommand, corbie, request};
+use crate::process::{ProcessOutput, TestCommand, call, corbie, request};
 
 /// Home folder of a user with all clients.
 pub(crate) struct Home(TempDir);
@@ -78,7 +79,7 @@ pub(crate) fn program() -> &'static str {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn v13_every_client_is_told_in_its_own_words() {
+fn v13_each_client_gets_its_own_format() {
     let home = Home::new();
     let stdio = |kind: Option<&str>| {
         let mut entry = json!({ "command": program(), "args": ["stdio"] });
@@ -106,17 +107,19 @@ fn v13_every_client_is_told_in_its_own_words() {
         // The snippet shown for copying equals the written file.
         let copied = fs::read_to_string(&path).unwrap();
         assert!(shown.contains(copied.trim_end()), "{shown}\n{copied}");
-        assert!(home.run(&format!("connect {client} --write")).contains("connected already"));
+        assert!(home.run(&format!("connect {client} --write")).contains("already set up"));
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn v13_clients_that_can_are_told_a_url() {
+fn v13_clients_with_url_support_get_a_url() {
     let home = Home::new();
     for (client, file, section) in CLIENTS {
         if client == "claude-desktop" {
-            assert!(home.run_expecting("connect claude-desktop --url", 2).startup_error().contains("takes no URL"));
+            assert!(
+                home.run_expecting("connect claude-desktop --url", 2).startup_error().contains("does not support URLs")
+            );
             continue;
         }
         home.run(&format!("connect {client} --write --url"));
@@ -131,13 +134,13 @@ fn v13_clients_that_can_are_told_a_url() {
     }
     let wrong = home.corbie("connect --url cursor").run("");
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
-    assert!(wrong.stderr.contains("use a URL such as"), "{wrong:?}");
+    assert!(wrong.stderr.contains("use one such as"), "{wrong:?}");
 }
 
 /// Starts the program of the written entry with its arguments and checks that it answers as a server.
 #[cfg(target_os = "linux")]
 #[test]
-fn v13_what_is_written_starts_a_server_that_answers() {
+fn v13_written_entry_starts_a_working_server() {
     for (client, file, section) in CLIENTS {
         let home = Home::new();
         let config = home.path("my settings.yaml");
@@ -154,13 +157,41 @@ fn v13_what_is_written_starts_a_server_that_answers() {
         let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": client, "version": "1" } });
         let answer = server.send_and_receive(&request(1, "initialize", hello));
         assert_eq!(answer["result"]["serverInfo"]["name"], "connected", "{client}: {answer}");
-        let called = server.send_and_receive(&crate::process::call(2, "list_categories", json!({})));
+        let called = server.send_and_receive(&call(2, "list_categories", json!({})));
         assert_eq!(called["result"]["isError"], false, "{client}: {called}");
     }
 }
 
 #[test]
-fn v13_everything_else_in_a_file_is_left_alone() {
+fn m22_a_profile_of_tools_is_written_and_shortens_the_list() {
+    let home = Home::new();
+    let told = home.run("connect cursor --tools knowledge");
+    assert!(told.contains("\"--tools\"") && told.contains("connect cursor --tools knowledge --write"), "{told}");
+    home.run("connect cursor --tools knowledge --write");
+    let entry = read_as_json(&home.path(".cursor/mcp.json"))["mcpServers"]["corbie"].take();
+    assert_eq!(entry["args"], json!(["stdio", "--tools", "knowledge"]), "{entry}");
+    let wrong = home.run_expecting("connect cursor --tools knowlege", 2);
+    assert!(wrong.stderr.contains("did you mean `knowledge`?"), "{wrong:?}");
+
+    let mut server = home.corbie("stdio --tools knowledge").start();
+    let listed = server.send_and_receive(&request(1, "tools/list", json!({})));
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    assert_eq!(tools.len(), 11, "{listed}");
+    assert!(tools.iter().all(|tool| tool["name"].as_str().unwrap().starts_with("knowledge-")));
+    let begun = server.send_and_receive(&request(2, "initialize", json!({})));
+    assert_eq!(begun["result"]["tools_count"], 11, "m48");
+    // A01, M73: a tool that is not listed can be found and called.
+    let all = server.send_and_receive(&call(3, "list_registered_tools", json!({})));
+    let all = all["result"]["structuredContent"]["tools"].as_array().unwrap();
+    let registered: BTreeSet<&str> = all.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let known: BTreeSet<&str> = corbie::config::tool_selection::TOOLS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(registered, known, "`server.tools` knows every tool");
+    let classified = server.send_and_receive(&call(4, "classify_text", json!({ "text": "What is 2 + 2?" })));
+    assert_eq!(classified["result"]["isError"], false, "{classified}");
+}
+
+#[test]
+fn v13_other_content_of_a_file_is_preserved() {
     let files = [
         (
             "claude-desktop",
@@ -211,7 +242,7 @@ fn v13_everything_else_in_a_file_is_left_alone() {
         assert_eq!(fs::read_to_string(&backup).unwrap(), before, "{client}");
         home.run(&format!("{flags} --remove"));
         assert_eq!(fs::read_to_string(&path).unwrap(), before, "{client}: gone without a trace");
-        assert!(home.run(&format!("{flags} --remove")).contains("nothing was changed"));
+        assert!(home.run(&format!("{flags} --remove")).contains("Nothing changed"));
         assert_eq!(fs::read_to_string(path.with_file_name("file.corbie-backup.2")).unwrap(), after);
         assert_eq!(path.parent().unwrap().read_dir().unwrap().count(), 3, "{client}: the file and two backups");
     }
@@ -219,7 +250,7 @@ fn v13_everything_else_in_a_file_is_left_alone() {
 
 /// Only the entry is removed; changes by other programs in between are kept.
 #[test]
-fn v13_an_entry_is_removed_from_a_file_that_went_on_changing() {
+fn v13_entry_is_removed_from_a_changed_file() {
     let (home, path) = Home::with(".cursor/mcp.json", "{\n  \"mcpServers\": {\n    \"a\": {}\n  }\n}\n");
     home.run("connect cursor --write");
     let written = fs::read_to_string(&path).unwrap();
@@ -230,12 +261,12 @@ fn v13_an_entry_is_removed_from_a_file_that_went_on_changing() {
 }
 
 #[test]
-fn v13_an_entry_that_says_something_else_is_brought_up_to_date() {
+fn v13_different_entry_is_updated() {
     let before =
         "{\"mcpServers\": {\"corbie\": {\"command\": \"/old/corbie\", \"args\": [], \"env\": {\"A\": \"1\"}}}}";
     let (home, path) = Home::with(".cursor/mcp.json", before);
     let shown = home.run("connect cursor");
-    assert!(shown.starts_with("Change the entry in"), "{shown}");
+    assert!(shown.starts_with("Change the entry `corbie` under `mcpServers` in "), "{shown}");
     let written = home.run("connect cursor --write");
     assert!(written.contains("-{\"mcpServers\"") && written.contains("/old/corbie"), "{written}");
     assert_eq!(
@@ -248,20 +279,20 @@ fn v13_an_entry_that_says_something_else_is_brought_up_to_date() {
 }
 
 #[test]
-fn v13_broken_files_are_refused_and_left_as_they_are() {
+fn v13_invalid_files_are_rejected_and_unchanged() {
     let deep = "[".repeat(200_000);
     let broken: [(&str, &[u8], &str); 11] = [
         ("cursor", b"{\n  \"mcpServers\": {\n    \"a\": { \"command\": }\n  }\n}", "line 3, column "),
         ("cursor", b"{ \"mcpServers\": {} ", "line 1, column "),
-        ("cursor", b"[1, 2]", "holds a list where an object is expected"),
-        ("cursor", b"\"text\"", "holds a text where an object is expected"),
-        ("cursor", b"{ \"mcpServers\": [] }", "`mcpServers` is a list where an object is expected"),
-        ("cursor", b"{ \"mcpServers\": {}, \"mcpServers\": {} }", "`mcpServers` is in it more than once"),
-        ("cursor", b"{ \"mcpServers\": { \"corbie\": {}, \"corbie\": {} } }", "`corbie` is in it more than once"),
-        ("cursor", b"{ \"a\": \"\xff\" }", "is not text in UTF-8"),
+        ("cursor", b"[1, 2]", "contains a list instead of an object"),
+        ("cursor", b"\"text\"", "contains a string instead of an object"),
+        ("cursor", b"{ \"mcpServers\": [] }", "`mcpServers` is a list instead of an object"),
+        ("cursor", b"{ \"mcpServers\": {}, \"mcpServers\": {} }", "duplicate key `mcpServers`"),
+        ("cursor", b"{ \"mcpServers\": { \"corbie\": {}, \"corbie\": {} } }", "duplicate key `corbie`"),
+        ("cursor", b"{ \"a\": \"\xff\" }", "is not UTF-8"),
         ("cursor", deep.as_bytes(), "line 1, column "),
         ("codex", b"model = \"x\"\nmodel = \"y\"\n", "line 2, column 1"),
-        ("codex", b"mcp_servers = 1\n", "`mcp_servers` is a number where an object is expected"),
+        ("codex", b"mcp_servers = 1\n", "`mcp_servers` is a number instead of an object"),
     ];
     for (client, bytes, why) in broken {
         let home = Home::new();
@@ -277,7 +308,7 @@ fn v13_broken_files_are_refused_and_left_as_they_are() {
                 "codex" => ("`mcp_servers`", "\n[mcp_servers.corbie]\ncommand = "),
                 _ => ("`mcpServers`", "\n\"corbie\": {\n  \"command\": "),
             };
-            let shown = ended.stdout.contains(&format!("`corbie` belongs into it, under {key}:"))
+            let shown = ended.stdout.contains(&format!("add `corbie` under {key}:"))
                 && ended.stdout.contains(snippet)
                 && ended.stdout.contains(program());
             assert_eq!(shown, flag != "--remove", "{flag}: {ended:?}");
@@ -294,7 +325,7 @@ fn v13_broken_files_are_refused_and_left_as_they_are() {
 }
 
 #[test]
-fn v13_what_is_no_file_or_cannot_be_written_is_refused() {
+fn v13_unwritable_files_are_rejected() {
     let (home, path) = Home::with("folder/inside", "");
     let folder = path.parent().unwrap().display();
     assert!(
@@ -306,16 +337,18 @@ fn v13_what_is_no_file_or_cannot_be_written_is_refused() {
     let huge = home.path("huge");
     fs::File::create(&huge).unwrap().set_len(64 * 1024 * 1024).unwrap();
     let ended = home.run_refused(&format!("connect cursor --write --file {}", huge.display()));
-    assert!(ended.startup_error().contains("no client has that many settings"), "{ended:?}");
+    assert!(ended.startup_error().contains("too large for a client configuration"), "{ended:?}");
     let ended = home.run_refused("connect cursor --write --config missing.yaml");
-    assert!(ended.startup_error().contains("missing.yaml` is not there"), "{ended:?}");
-    assert!(home.run_expecting("connect codex --project", 2).startup_error().contains("has no file for a project"));
+    assert!(ended.startup_error().contains("missing.yaml`: file not found"), "{ended:?}");
+    assert!(
+        home.run_expecting("connect codex --project", 2).startup_error().contains("has no project configuration file")
+    );
     assert_eq!(home.corbie("connect cursor --name no/slash").run("").code, Some(2));
 }
 
 #[cfg(unix)]
 #[test]
-fn v13_links_and_permissions_stay() {
+fn v13_links_and_permissions_are_preserved() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let (home, target) = Home::with("dotfiles/cursor.json", "{}");
@@ -337,11 +370,11 @@ fn v13_links_and_permissions_stay() {
     let circle = home.path("circle");
     symlink("circle", &circle).unwrap();
     let ended = home.run_refused(&format!("connect cursor --write --file {}", circle.display()));
-    assert!(ended.startup_error().contains("links without an end"), "{ended:?}");
+    assert!(ended.startup_error().contains("is a cycle of symbolic links"), "{ended:?}");
 }
 
 #[test]
-fn v13_projects_have_files_of_their_own() {
+fn v13_project_files_are_supported() {
     for (client, file, section) in [
         ("claude-code", ".mcp.json", "mcpServers"),
         ("cursor", ".cursor/mcp.json", "mcpServers"),

@@ -10,7 +10,7 @@ use crate::process::corbie;
 
 /// Pasting a complete file over existing content would destroy it, so only the entry is shown.
 #[test]
-fn v13_a_file_with_something_in_it_is_added_to_and_not_pasted_over() {
+fn v13_instructions_extend_an_existing_file() {
     let shown = |client: &str, text: &str| {
         let (home, path) = Home::with("some/file", text);
         let flags = format!("connect {client} --file {}", path.display());
@@ -23,30 +23,29 @@ fn v13_a_file_with_something_in_it_is_added_to_and_not_pasted_over() {
     let entry = format!("\"corbie\": {{\n  \"command\": {program},\n  \"args\": [\"stdio\"]\n}}\n");
 
     let servers = shown("cursor", r#"{ "mcpServers": { "a": {}, "b": {} } }"#);
-    let told = "FILE has 2 other servers: add `corbie` beside, under `mcpServers`\n\n";
+    let told = "Add `corbie` under `mcpServers` in FILE, next to 2 other servers\n\n";
     assert!(servers.starts_with(&format!("{told}{entry}")), "{servers}");
-    assert!(servers.contains("or have it merged, with all else left as it is:"), "{servers}");
+    assert!(servers.contains("Or run this command, which changes nothing else in the file:"), "{servers}");
 
     let one = shown("vscode", r#"{ "servers": { "a": {} } }"#);
-    assert!(one.starts_with("FILE has another server: add `corbie` beside, under `servers`\n\n\"corbie\": {"), "{one}");
+    assert!(one.starts_with("Add `corbie` under `servers` in FILE, next to another server\n\n\"corbie\": {"), "{one}");
 
     let settings = shown("claude-desktop", r#"{ "globalShortcut": "" }"#);
-    let told =
-        "FILE has other settings: add `mcpServers` to them, and leave them as they are\n\n\"mcpServers\": {\n  \"";
+    let told = "Add `mcpServers` to FILE, next to the other settings\n\n\"mcpServers\": {\n  \"";
     assert!(settings.starts_with(told), "{settings}");
 
     let toml = shown("codex", "[mcp_servers.docs]\ncommand = 'docs'\n");
-    let told = "FILE has another server: add `corbie` beside, under `mcp_servers`\n\n[mcp_servers.corbie]\n";
+    let told = "Add `corbie` under `mcp_servers` in FILE, next to another server\n\n[mcp_servers.corbie]\n";
     assert!(toml.starts_with(told), "{toml}");
 
     let inline = shown("codex", "mcp_servers = { docs = { command = 'docs' } }\n");
-    let told = "FILE has another server: add `corbie` beside, under `mcp_servers`\n\ncorbie = { command = ";
+    let told = "Add `corbie` under `mcp_servers` in FILE, next to another server\n\ncorbie = { command = ";
     assert!(inline.starts_with(told), "{inline}");
 
     let replaced = shown("cursor", r#"{ "mcpServers": { "corbie": { "command": "old" }, "a": {} } }"#);
     assert!(
         replaced.starts_with(&format!(
-            "Change the entry in FILE: `corbie` under `mcpServers`; what else stands in it may stay\n\n{entry}"
+            "Change the entry `corbie` under `mcpServers` in FILE; its other members can stay\n\n{entry}"
         )),
         "{replaced}"
     );
@@ -59,7 +58,7 @@ fn v13_a_file_with_something_in_it_is_added_to_and_not_pasted_over() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn v13_all_clients_are_listed_with_how_they_stand() {
+fn v13_list_has_all_clients_with_their_state() {
     let (home, _) = Home::with(".cursor/mcp.json", "{ broken");
     home.run("connect copilot --write");
     let listed = home.run("connect");
@@ -82,13 +81,13 @@ fn v13_all_clients_are_listed_with_how_they_stand() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn v13_a_client_whose_program_is_gone_is_listed_so_until_it_is_written_anew() {
+fn v13_missing_program_is_listed_until_it_is_replaced() {
     let entry = json!({ "mcpServers": { "corbie": { "command": "/nowhere/corbie", "args": ["stdio"] } } });
     let (home, _) = Home::with(".cursor/mcp.json", entry.to_string());
     let listed = home.run("connect");
     let line = listed.lines().find(|line| line.starts_with("cursor ")).unwrap();
     assert!(line.contains(" yes        program missing  "), "{listed}");
-    let told = "cursor: it starts `/nowhere/corbie`, which is not there; `corbie connect cursor --write` ";
+    let told = "cursor: its program `/nowhere/corbie` does not exist; `corbie connect cursor --write` ";
     assert!(listed.contains(told), "{listed}");
     let cursor = || serde_json::from_str::<Value>(&home.run("connect --json")).unwrap()["clients"][2].clone();
     assert_eq!(cursor()["connected"], false);
@@ -99,7 +98,7 @@ fn v13_a_client_whose_program_is_gone_is_listed_so_until_it_is_written_anew() {
 }
 
 #[test]
-fn v13_scripts_are_told_what_would_change_and_what_did() {
+fn v13_json_has_the_planned_and_the_made_change() {
     let (home, path) = Home::with(".cursor/mcp.json", "{}");
     let told =
         |flags: &str| serde_json::from_str::<Value>(&home.run(&format!("connect cursor --json {flags}"))).unwrap();
@@ -126,10 +125,10 @@ fn help_shows_examples() {
 }
 
 #[test]
-fn v13_an_entry_that_leads_nowhere_is_not_called_connected() {
+fn v13_unusable_entry_is_not_listed_as_set_up() {
     for (entry, word, why) in [
         ("{}", "incomplete", "neither `command` nor `url`"),
-        (r#"{ "command": "corbie", "disabled": true }"#, "switched off", "is switched off in"),
+        (r#"{ "command": "corbie", "disabled": true }"#, "disabled", "is disabled in"),
     ] {
         let (home, _) = Home::with(".cursor/mcp.json", format!(r#"{{ "mcpServers": {{ "corbie": {entry} }} }}"#));
         let listed = home.run("connect");

@@ -126,7 +126,7 @@ fn people_are_told_what_to_type_what_came_of_it_and_what_next() {
         "7 files added",
         "handbook.pdf, page 2",
         "notice.png",
-        "by a mock",
+        "the mock model only repeats the question",
         "$ corbie add ~/Documents",
         "$ corbie serve",
         "$ corbie connect claude-desktop",
@@ -187,7 +187,7 @@ fn a_reader_who_has_seen_enough_and_a_failure_leave_nothing_behind() {
     let stage = DemoCommand::new(TestCommand::new("sh".into()).argument("-c").argument(line));
     let (mut running, temporary) = stage.start();
     let ended = running.wait_timeout(DEMO_TIMEOUT);
-    assert!(ended.stdout.starts_with("A look at corbie") && ended.stderr.is_empty(), "{ended:?}");
+    assert!(ended.stdout.starts_with("Demonstration on sample documents") && ended.stderr.is_empty(), "{ended:?}");
     assert_empty(temporary.path());
 
     let nowhere =

@@ -35,7 +35,7 @@ fn assert_problem(report: &Value, name: &str, found: &str, advice: &str) {
 }
 
 #[test]
-fn a_healthy_setup_has_no_problems_and_is_left_as_it_is() {
+fn healthy_setup_has_no_problems_and_is_not_changed() {
     let setup = doctor("--json").variable("CORBIE_PROVIDERS__MOCK__TYPE", "mock");
     let (folder, kept) = (setup.folder().to_owned(), tempfile::tempdir().unwrap());
     let setup = setup.variable("XDG_DATA_HOME", kept.path().display());
@@ -68,17 +68,17 @@ fn a_healthy_setup_has_no_problems_and_is_left_as_it_is() {
 }
 
 #[test]
-fn what_would_keep_the_server_from_starting_is_told() {
+fn missing_authentication_is_a_problem() {
     let open = corbie("doctor --json").variable("CORBIE_SERVER__LISTEN", format!("0.0.0.0:{}", free_port()));
-    assert_problem(&report(&open.run(""), 1), "access", "nothing would be served on 0.0.0.0", "corbie tokens create");
+    assert_problem(&report(&open.run(""), 1), "access", "the server cannot listen on 0.0.0.0", "corbie tokens create");
     let setup = doctor("--json").file("tokens.json", "junk");
     let path = setup.folder().join("tokens.json").display().to_string();
     let report = report(&setup.variable("CORBIE_SERVER__TOKENS_FILE", &path).run(""), 1);
-    assert_problem(&report, "access", &path, "make tokens anew");
+    assert_problem(&report, "access", &path, "create new tokens");
 }
 
 #[test]
-fn people_are_told_the_same_in_words() {
+fn text_output_has_states_and_advice() {
     let ended = doctor("").run("");
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     assert!(ended.stdout.lines().any(|line| line.starts_with("ok       ocr ")), "{}", ended.stdout);
@@ -92,7 +92,7 @@ fn people_are_told_the_same_in_words() {
 }
 
 #[test]
-fn mistakes_in_the_settings_are_told_with_their_place() {
+fn settings_errors_have_a_position() {
     let setup = corbie("doctor --json").file("corbie.yaml", "server:\n  nmae: x\n");
     let report = report(&setup.run(""), 1);
     assert_problem(&report, "configuration", "corbie.yaml:2", "corbie config validate");
@@ -104,7 +104,7 @@ fn mistakes_in_the_settings_are_told_with_their_place() {
 }
 
 #[test]
-fn a_port_that_another_program_has_is_told_with_its_process() {
+fn port_of_another_program_is_reported_with_its_process() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = other.local_addr().unwrap().port();
     let answering = std::thread::spawn(move || {
@@ -117,13 +117,13 @@ fn a_port_that_another_program_has_is_told_with_its_process() {
     let setup = corbie("doctor --json").variable("CORBIE_SERVER__LISTEN", format!("127.0.0.1:{port}"));
     let report = report(&setup.run(""), 1);
     drop(answering.join().unwrap());
-    assert_problem(&report, "ports", &format!("127.0.0.1:{port} is taken by "), "server.listen");
+    assert_problem(&report, "ports", &format!("127.0.0.1:{port} is in use by "), "server.listen");
     #[cfg(target_os = "linux")]
     assert_problem(&report, "ports", &format!("(process {})", std::process::id()), "stop it");
 }
 
 #[test]
-fn a_port_that_corbie_has_is_fine() {
+fn port_of_corbie_is_ok() {
     for token in ["", "72f4be89d6ebab1496e21e38bcd7c8ca0a68928a"] {
         let mut serving = corbie("serve --port 0");
         if !token.is_empty() {
@@ -133,7 +133,7 @@ fn a_port_that_corbie_has_is_fine() {
         let setup = corbie("doctor --json").variable("CORBIE_SERVER__LISTEN", format!("127.0.0.1:{}", serving.port()));
         let report = report(&setup.run(""), 0);
         assert!(
-            find_check(&report, "ports")["message"].as_str().unwrap().starts_with("corbie answers at"),
+            find_check(&report, "ports")["message"].as_str().unwrap().starts_with("corbie responds at"),
             "{report:#}"
         );
     }
@@ -141,7 +141,7 @@ fn a_port_that_corbie_has_is_fine() {
 
 /// Works for root too, who may write anywhere: a file blocks the path of the folder.
 #[test]
-fn a_data_folder_that_cannot_be_written_is_told() {
+fn unwritable_data_folder_is_a_problem() {
     let setup = doctor("--json").file("data", "in the way");
     let storage = setup.folder().join("data").join("knowledge");
     let setup = setup.variable("CORBIE_KNOWLEDGE__STORAGE_PATH", storage.display());
@@ -149,7 +149,7 @@ fn a_data_folder_that_cannot_be_written_is_told() {
 }
 
 #[test]
-fn a_database_that_is_damaged_is_told_and_left_alone() {
+fn damaged_database_is_a_problem_and_not_changed() {
     let setup = doctor("--json");
     let storage = setup.folder().join("kept");
     fs::create_dir(&storage).unwrap();
@@ -161,7 +161,7 @@ fn a_database_that_is_damaged_is_told_and_left_alone() {
 }
 
 #[test]
-fn a_provider_without_a_key_is_told_and_none_elsewhere_is_asked() {
+fn provider_without_a_key_is_a_problem_and_remote_ones_are_not_contacted() {
     let settings = json!({ "providers": {
         "anthropic": {},
         "far": { "type": "openai-compatible", "base_url": "https://models.example.org/v1" },
@@ -169,13 +169,13 @@ fn a_provider_without_a_key_is_told_and_none_elsewhere_is_asked() {
     }});
     let setup = doctor("--json").file("corbie.json", &settings.to_string());
     let report = report(&setup.run(""), 1);
-    assert_problem(&report, "providers", "`anthropic` has no key", "providers.anthropic");
-    assert_problem(&report, "providers", "`near` does not answer", "start it");
+    assert_problem(&report, "providers", "`anthropic` has no API key", "providers.anthropic");
+    assert_problem(&report, "providers", "`near` does not respond", "start it");
     assert!(!find_check(&report, "providers")["message"].as_str().unwrap().contains("far"), "nobody asked: {report:#}");
 }
 
 #[test]
-fn a_certificate_that_has_expired_is_told() {
+fn expired_certificate_is_a_problem() {
     let mut parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     parameters.not_before = rcgen::date_time_ymd(2019, 1, 1);
     parameters.not_after = rcgen::date_time_ymd(2020, 2, 3);
@@ -189,13 +189,13 @@ fn a_certificate_that_has_expired_is_told() {
     #[cfg(unix)]
     let advice = format!("chmod 600 {}/server.key", setup.folder().display());
     let report = report(&setup.run(""), 1);
-    assert_problem(&report, "certificate", "expired on 2020-02-03", "get a new one");
+    assert_problem(&report, "certificate", "expired on 2020-02-03", "replace it with a new certificate");
     #[cfg(unix)]
     assert_problem(&report, "permissions", "server.key", &advice);
 }
 
 #[test]
-fn a_client_that_starts_a_program_that_is_gone_is_told() {
+fn client_with_a_missing_program_is_a_problem() {
     let setup = doctor("--json");
     fs::create_dir(setup.folder().join(".cursor")).unwrap();
     let entry = json!({ "mcpServers": { "corbie": { "command": "/nowhere/corbie" } } });
@@ -217,7 +217,7 @@ fn with_client_url(url: &str) -> TestCommand {
 }
 
 #[test]
-fn a_client_that_calls_a_server_of_this_machine_is_told_whether_it_answers() {
+fn client_with_a_local_url_is_probed() {
     // Also if it sends unauthenticated clients only its status.
     for token in ["", "72f4be89d6ebab1496e21e38bcd7c8ca0a68928a"] {
         let mut serving = corbie("serve --port 0");
@@ -228,22 +228,22 @@ fn a_client_that_calls_a_server_of_this_machine_is_told_whether_it_answers() {
         let url = format!("http://localhost:{}/mcp", serving.port());
         let told = report(&with_client_url(&url).run(""), 0);
         let found = find_check(&told, "clients")["message"].as_str().unwrap();
-        assert_eq!(found, format!("connected: Cursor at {url}"), "{told:#}");
+        assert_eq!(found, format!("set up: Cursor at {url}"), "{told:#}");
         for path in ["", "/foo", "/mcp/", "/a/b/c"] {
             let url = format!("http://localhost:{}{path}", serving.port());
             let told = report(&with_client_url(&url).run(""), 1);
-            assert_problem(&told, "clients", "and corbie has no MCP at that path", "end its URL with `/mcp`");
+            assert_problem(&told, "clients", "where corbie does not serve MCP", "use a URL that ends with `/mcp`");
         }
     }
     let url = format!("http://127.0.0.1:{}/mcp", free_port());
     let told = report(&with_client_url(&format!("{url}?key=secret")).run(""), 1);
-    assert_problem(&told, "clients", &format!("Cursor calls {url}, where nobody answers"), "start `corbie serve`");
+    assert_problem(&told, "clients", &format!("Cursor uses {url}, where no server responds"), "start `corbie serve`");
     assert_problem(&told, "clients", "Cursor", "corbie connect cursor --write");
     assert!(!told.to_string().contains("secret"), "{told:#}");
 }
 
 #[test]
-fn a_client_that_calls_another_program_is_told() {
+fn client_with_the_url_of_another_program_is_a_problem() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://127.0.0.1:{}/mcp", other.local_addr().unwrap().port());
     let answering = std::thread::spawn(move || {
@@ -255,23 +255,23 @@ fn a_client_that_calls_another_program_is_told() {
     });
     let told = report(&with_client_url(&url).run(""), 1);
     drop(answering.join().unwrap());
-    assert_problem(&told, "clients", &format!("Cursor calls {url}, where "), "start `corbie serve`");
-    assert_problem(&told, "clients", "and no corbie", "corbie connect cursor --write");
+    assert_problem(&told, "clients", &format!("Cursor uses {url}, where "), "start `corbie serve`");
+    assert_problem(&told, "clients", "instead of corbie", "corbie connect cursor --write");
 }
 
 /// The wildcard address, which is not loopback.
 #[test]
-fn a_client_that_calls_elsewhere_is_told_and_nobody_there_is_asked() {
+fn client_with_a_remote_url_is_not_probed() {
     let elsewhere = TcpListener::bind("0.0.0.0:0").unwrap();
     elsewhere.set_nonblocking(true).unwrap();
     let url = format!("http://0.0.0.0:{}/mcp", elsewhere.local_addr().unwrap().port());
     let told = report(&with_client_url(&url).run(""), 0);
-    assert_eq!(find_check(&told, "clients")["message"], format!("connected: Cursor at {url} (not asked)"));
+    assert_eq!(find_check(&told, "clients")["message"], format!("set up: Cursor at {url} (not probed)"));
     assert_eq!(elsewhere.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "nobody came");
 }
 
 #[test]
-fn trusted_callers_of_a_server_are_told_too_and_no_others() {
+fn check_setup_requires_trusted_callers() {
     let answer = |trust: &str| {
         let mut server = corbie("stdio").variable("CORBIE_TRUST__STDIO", trust).start();
         server.send_and_receive(&call(1, "check_setup", json!({})))

@@ -184,7 +184,7 @@ fn unreadable_file() -> Option<String> {
 
 /// See `snapshots.rs` for how to update them.
 #[test]
-fn every_class_of_error_is_told_as_committed() {
+fn errors_match_their_snapshots() {
     let mut texts: BTreeMap<String, String> = CASES.iter().map(Case::snapshot).collect();
     assert_eq!(texts.len(), CASES.len(), "each has a name of its own");
     texts.insert("port-taken".into(), port_taken());
@@ -195,13 +195,13 @@ fn every_class_of_error_is_told_as_committed() {
 /// Not part of the snapshots, because root can read everything and does not get this error.
 #[cfg(unix)]
 #[test]
-fn a_file_that_may_not_be_read_is_named() {
+fn unreadable_file_is_named() {
     let Some(told) = unreadable_file() else { return crate::process::report_skip("this user may read everything") };
     assert!(told.contains("exit code 1") && told.contains("closed.txt: the file cannot be opened"), "{told}");
 }
 
 #[test]
-fn for_programs_every_failure_is_one_object_on_stdout_and_nothing_else() {
+fn json_failure_is_one_object_on_stdout() {
     for case in CASES.iter().filter(|case| case.line.contains("--json")) {
         let (name, told) = case.snapshot();
         let (_, streams) = told.split_once("--- stdout\n").unwrap();
@@ -216,7 +216,7 @@ fn for_programs_every_failure_is_one_object_on_stdout_and_nothing_else() {
 }
 
 #[test]
-fn what_was_typed_does_not_control_the_terminal_of_whoever_typed_it() {
+fn typed_text_is_sanitized_in_errors() {
     for argument in ["\u{1b}[2J", "--\u{1b}]0;mine\u{7}", "\u{202e}fdp"] {
         let ended = corbie("").argument(argument).run("");
         assert_eq!(ended.code, Some(2), "{ended:?}");

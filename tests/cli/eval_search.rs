@@ -68,11 +68,21 @@ fn one_way_may_be_asked_for_and_the_questions_limited() {
 }
 
 #[test]
+fn x51_the_model_of_relevance_is_fitted_to_a_set() {
+    let ended = run("eval-search set --fit-relevance", &dataset_files());
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    for part in ["HYBRID_MODEL = [", "VECTOR_MODEL = [", "LEXICAL_MODEL = [", "expected calibration error: 0.000"] {
+        assert!(ended.stdout.contains(part), "{}", ended.stdout);
+    }
+    assert!(ended.stdout.contains("4 passages   median 0.000   p95 0.000"), "{}", ended.stdout);
+}
+
+#[test]
 fn mistakes_in_a_set_are_told_before_anything_is_measured() {
     let broken = [("corpus.jsonl", "nonsense\n".to_owned())];
     let ended = run("eval-search set", &broken);
     assert_ne!(ended.code, Some(0));
     assert!(ended.stderr.contains("corpus.jsonl:1: is not"), "{}", ended.stderr);
     let ended = run("eval-search nowhere", &[]);
-    assert!(ended.stderr.contains("`nowhere/corpus.jsonl` cannot be read"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("cannot read `nowhere/corpus.jsonl`"), "{}", ended.stderr);
 }

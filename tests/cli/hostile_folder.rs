@@ -191,7 +191,7 @@ fn x46_m96_a_file_in_the_folder_does_not_raise_the_trust_of_an_open_connection()
     wait_for("the approved level", || (trust(&mut server) == "TRUSTED").then_some(()));
     // The new content does not take effect: exactly the approved content stays in effect.
     fs::write(folder.join("corbie.yaml"), "trust: {stdio: verified}\nprovider: {}\n").unwrap();
-    server.wait_for_log("so the settings approved before stay in force");
+    server.wait_for_log("the previously approved settings remain active");
     assert_eq!(trust(&mut server), "TRUSTED");
     beside(&folder, "config untrust");
     wait_for("the user's own level", || (trust(&mut server) == "UNTRUSTED").then_some(()));
@@ -303,7 +303,7 @@ fn x46_s06_a_server_does_not_listen_without_the_access_settings_of_an_unapproved
         let settings = format!("{key}: {value}\n");
         let refused = corbie("serve --port 0").foreign("corbie.yaml", &settings).run("");
         assert_eq!(refused.code, Some(2), "{}", refused.stderr);
-        assert!(refused.stderr.contains("says who may call"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("contains access settings"), "{}", refused.stderr);
         // A client that starts corbie in a folder is not kept from it.
         assert_eq!(corbie("stdio").foreign("corbie.yaml", &settings).run("").code, Some(0));
         let mut server = corbie("serve --port 0").file("corbie.yaml", &settings).start();
@@ -330,9 +330,7 @@ fn x46_s06_a_server_does_not_listen_while_another_file_shadows_the_approved_one(
     let setup = |arguments: &str| corbie(arguments).file("corbie.toml", settings).foreign("corbie.yaml", "");
     let refused = setup("serve --port 0").run("");
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
-    for part in
-        ["corbie.toml", "another file in this folder comes first", "remove the other file", "corbie config untrust "]
-    {
+    for part in ["corbie.toml", "another file in this folder", "remove the other file", "corbie config untrust "] {
         assert!(refused.stderr.contains(part), "{}", refused.stderr);
     }
     assert_eq!(setup("stdio").run("").code, Some(0), "a client that starts corbie is not kept from it");

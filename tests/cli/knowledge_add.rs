@@ -51,7 +51,7 @@ fn k43_files_folders_and_patterns_are_added() {
 }
 
 #[test]
-fn a_relative_path_means_the_folder_of_whoever_types_it() {
+fn relative_path_starts_from_the_working_directory() {
     let check = |place: &KnowledgeFixture, count: usize| {
         let setup = place.corbie("add here.txt").file("here.txt", &format!("Here is text number {count}, for you.\n"));
         let ended = setup.run("");
@@ -67,7 +67,7 @@ fn a_relative_path_means_the_folder_of_whoever_types_it() {
 }
 
 #[test]
-fn tags_and_metadata_are_kept_with_the_documents() {
+fn tags_and_metadata_are_stored() {
     with_and_without_server(|place| {
         place.write("taxes.txt", TAXES);
         let setup = place.corbie("add --json --tag a --tag b --metadata").argument(r#"{"author": "Ada"}"#);
@@ -77,12 +77,12 @@ fn tags_and_metadata_are_kept_with_the_documents() {
         let metadata = &place.json("show --json")["documents"][0]["metadata"];
         assert_eq!((&metadata["tags"], &metadata["author"]), (&json!(["a", "b"]), &json!("Ada")));
         let wrong = place.corbie("add . --metadata").argument("[1]").run("");
-        assert!(wrong.code == Some(2) && wrong.stderr.contains("no JSON object"), "{wrong:?}");
+        assert!(wrong.code == Some(2) && wrong.stderr.contains("not a JSON object"), "{wrong:?}");
     });
 }
 
 #[test]
-fn a_file_that_fails_has_a_line_and_the_others_are_added() {
+fn failed_file_has_a_line_and_the_others_are_added() {
     with_and_without_server(|place| {
         place.write("taxes.txt", TAXES);
         place.write("broken.pdf", "this is no PDF");
@@ -98,7 +98,7 @@ fn a_file_that_fails_has_a_line_and_the_others_are_added() {
 
 /// All lists of formats come from `corbie_extract`.
 #[test]
-fn every_list_of_formats_names_all_that_are_read() {
+fn lists_of_formats_are_complete() {
     let place = KnowledgeFixture::new();
     place.write("odd.xyz", "odd");
     let tools: Value = serde_json::from_str(&place.run("tools list --json").stdout).unwrap();
@@ -121,16 +121,16 @@ fn every_list_of_formats_names_all_that_are_read() {
 }
 
 #[test]
-fn a_folder_without_documents_is_no_failure() {
+fn folder_without_documents_is_no_failure() {
     let place = KnowledgeFixture::new();
     place.write("empty/.hidden", "x");
     let ended = place.run("add ./empty");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(ended.stdout, "no files: nothing there has a format that can be read; 1 skipped: 1 hidden\n");
+    assert_eq!(ended.stdout, "No files with a supported format; 1 skipped: 1 hidden\n");
 }
 
 #[test]
-fn k43_files_that_are_passed_over_are_counted_by_their_kind() {
+fn k43_skipped_files_are_counted_by_kind() {
     with_and_without_server(|place| {
         place.write("taxes.txt", TAXES);
         for name in ["a.py", "deep/b.PY", "Makefile", ".hidden/c.txt", "deep/.d.txt"] {
@@ -147,7 +147,7 @@ fn k43_files_that_are_passed_over_are_counted_by_their_kind() {
 }
 
 #[test]
-fn what_a_called_tool_has_added_is_in_the_files_of_the_index() {
+fn tool_call_saves_the_index() {
     let place = KnowledgeFixture::new();
     place.write("taxes.txt", TAXES);
     let path = place.documents().join("documents/taxes.txt");
@@ -174,17 +174,17 @@ fn tasks_of_all_processes_are_listed() {
         let lines: Vec<&str> = ended.stdout.lines().collect();
         let [heading, task] = lines[..] else { panic!("{ended:?}") };
         assert!(heading.starts_with("STATE") && task.starts_with("completed  100 %"), "{ended:?}");
-        assert!(task.contains("/documents: 1 file: 1 added  "), "what became of the files: {ended:?}");
+        assert!(ended.stdout.contains("/documents: 1 file: 1 added\n"), "what became of the files: {ended:?}");
         let listed = place.json("tasks --json");
         let task = &listed["tasks"][0];
         assert_eq!((&task["status"], &task["result"]["added"]), (&json!("completed"), &json!(1)), "{listed}");
         let id = task["task_id"].as_str().unwrap();
         let ended = place.run(&format!("tasks cancel {}", &id[..13]));
-        assert!(ended.startup_error().contains("has ended (completed) and cannot be cancelled"), "{ended:?}");
-        assert!(place.run("tasks cancel zz").startup_error().contains("no task has an id"));
+        assert!(ended.startup_error().contains("has already ended (completed)"), "{ended:?}");
+        assert!(place.run("tasks cancel zz").startup_error().contains("no task has the ID prefix"));
         assert_eq!(place.json("tasks --json --base other")["tasks"], json!([]));
     });
-    assert!(KnowledgeFixture::new().run("tasks").stdout.starts_with("there are no tasks"));
+    assert!(KnowledgeFixture::new().run("tasks").stdout.starts_with("No tasks."));
 }
 
 /// The last task, as listed for every process.
@@ -223,7 +223,7 @@ fn assert_interrupted_add(place: &KnowledgeFixture) {
     let ended = adding.wait_timeout(TEST_TIMEOUT);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(130), ""), "{ended:?}");
     let told = ended.stderr_line();
-    assert!(told.starts_with("corbie: cancelled; ") && told.ends_with("added by then, which stay"), "{ended:?}");
+    assert!(told.starts_with("corbie: cancelled; ") && told.ends_with("added before are kept"), "{ended:?}");
     assert_eq!(last_task(place)["status"], "cancelled");
     let count = assert_no_partial_documents(place);
     assert!(count > 0 && count < FILE_COUNT as u64, "{count}");
@@ -253,7 +253,7 @@ fn k117_a_task_can_be_cancelled_from_elsewhere() {
     let id = last_task(&place)["task_id"].as_str().unwrap().to_owned();
     let ended = place.run(&format!("tasks cancel {}", &id[..18]));
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.starts_with(&format!("cancelled {id}")), "{ended:?}");
+    assert!(ended.stdout.starts_with(&format!("Cancelled {id}")), "{ended:?}");
     let ended = adding.wait_timeout(TEST_TIMEOUT);
     assert_eq!((ended.code, &ended.messages()[0]["status"]), (Some(130), &json!("cancelled")), "{ended:?}");
     assert!(assert_no_partial_documents(&place) < FILE_COUNT as u64);
@@ -261,7 +261,7 @@ fn k117_a_task_can_be_cancelled_from_elsewhere() {
 
 #[cfg(unix)]
 #[test]
-fn a_server_that_goes_away_is_told_and_its_task_goes_on_with_the_next() {
+fn task_of_a_server_that_exits_is_resumed_by_the_next() {
     let place = fixture_with_many_files();
     let server = place.serve();
     let mut adding = place.corbie("add .").start();
@@ -269,13 +269,13 @@ fn a_server_that_goes_away_is_told_and_its_task_goes_on_with_the_next() {
     drop(server);
     let ended = adding.wait_timeout(TEST_TIMEOUT);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr_line().contains("the server that has the knowledge base open has ended"), "{ended:?}");
+    assert!(ended.stderr_line().contains("the server that has the knowledge base open has exited"), "{ended:?}");
     assert!(matches!(last_task(&place)["status"].as_str(), Some("running" | "queued")), "{}", last_task(&place));
 }
 
 #[cfg(unix)]
 #[test]
-fn whoever_goes_on_with_what_was_interrupted_says_so() {
+fn resumed_tasks_are_reported() {
     let place = fixture_with_many_files();
     let adding = place.corbie("add .").start();
     wait_for_first_document(&place);
@@ -283,7 +283,7 @@ fn whoever_goes_on_with_what_was_interrupted_says_so() {
     let ended = place.run("add ./note-000.txt");
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "1 file: 1 unchanged\n"), "{ended:?}");
     let folder = place.documents().join("documents").display().to_string();
-    let told = format!("corbie: going on with 1 task that was interrupted: {folder}");
+    let told = format!("corbie: resuming 1 interrupted task: {folder}");
     assert!(ended.stderr.lines().any(|line| line == told), "{ended:?}");
 }
 
@@ -303,7 +303,7 @@ fn s11_a_symlink_that_is_named_is_skipped_with_the_option_that_follows_it() {
         for only in ["add ./repo/docs", "add ./repo/docs/"] {
             let ended = place.run(only);
             assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "1 file: 1 failed\n"), "{ended:?}");
-            for part in ["it is a symbolic link", "name what it leads to", "--follow-links"] {
+            for part in ["it is a symbolic link", "use the path of its target", "--follow-links"] {
                 assert!(ended.stderr_line().contains(part), "{ended:?}");
             }
         }
@@ -321,7 +321,7 @@ fn s11_a_symlink_in_an_added_folder_does_not_reach_files_outside_unless_it_is_as
         let link = place.documents().join("documents/repo/notes.txt");
         std::os::unix::fs::symlink(place.documents().join("credentials.txt"), link).unwrap();
         let ended = place.run("add ./repo");
-        let told = "1 file: 1 added; 1 skipped: 1 links that leave the folder\n";
+        let told = "1 file: 1 added; 1 skipped: 1 symbolic links out of the folder\n";
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), told), "{ended:?}");
         assert!(ended.stderr.contains("--follow-links"), "{ended:?}");
         assert_eq!(place.json("show --json")["total_count"], 1);

@@ -18,22 +18,22 @@ fn leftover_folders(place: &KnowledgeFixture) -> Vec<String> {
 }
 
 #[test]
-fn a_drill_brings_everything_back_and_leaves_nothing_behind() {
+fn drill_restores_everything_and_removes_its_files() {
     let place = KnowledgeFixture::with_documents();
     let ended = place.run("knowledge drill");
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     let lines: Vec<&str> = ended.stdout.lines().collect();
     let [copied, back, compared, asked, end] = lines[..] else { panic!("{ended:?}") };
-    assert!(copied.starts_with("copied ") && back.ends_with("as long as a restore takes"), "{ended:?}");
-    assert!(compared.starts_with("compared 2 documents, ") && compared.ends_with(": all are the same"), "{ended:?}");
-    assert!(asked.starts_with("made the index in ") && asked.contains("and found "), "{ended:?}");
-    assert_eq!(end, "nothing is wrong, and nothing was changed");
+    assert!(copied.starts_with("Backup created: ") && back.starts_with("Restored in "), "{ended:?}");
+    assert!(compared.starts_with("Compared 2 documents, ") && compared.ends_with(": no differences"), "{ended:?}");
+    assert!(asked.starts_with("Index built in ") && asked.ends_with(" found"), "{ended:?}");
+    assert_eq!(end, "OK: the backup can be restored; live data was not changed");
     assert_eq!(leftover_folders(&place), Vec::<String>::new());
     assert_eq!(place.json("show --json")["total_count"], 2);
 }
 
 #[test]
-fn a_drill_of_a_backup_needs_no_knowledge_base_and_tells_the_same_of_the_same() {
+fn drill_of_a_backup_needs_no_knowledge_base() {
     let place = KnowledgeFixture::with_documents();
     let backup = place.documents().join("backup.db").display().to_string();
     assert_eq!(place.run(&format!("knowledge backup {backup}")).code, Some(0));
@@ -45,7 +45,7 @@ fn a_drill_of_a_backup_needs_no_knowledge_base_and_tells_the_same_of_the_same() 
     assert_eq!((&kept["success"], &kept["sha256"]), (&json!(true), &live["sha256"]), "{kept}");
     assert_eq!(kept["seconds"]["backup"], json!(null), "{kept}");
     assert!(!Path::new(&elsewhere.storage()).exists(), "nothing is made where there was nothing");
-    for (command, why) in [("", "there is no knowledge base in `"), ("--from none.db", "there is no file `none.db`")] {
+    for (command, why) in [("", "there is no knowledge base in `"), ("--from none.db", "`none.db`: file not found")] {
         let ended = elsewhere.run(&format!("knowledge drill {command}"));
         assert!(ended.startup_error().contains(why), "{ended:?}");
     }
@@ -53,7 +53,7 @@ fn a_drill_of_a_backup_needs_no_knowledge_base_and_tells_the_same_of_the_same() 
 
 #[cfg(unix)]
 #[test]
-fn a_drill_is_sound_while_a_server_adds_documents() {
+fn drill_succeeds_while_a_server_adds_documents() {
     let place = KnowledgeFixture::with_documents();
     let mut server = place.serve();
     for number in 0..60 {
@@ -76,7 +76,7 @@ fn a_drill_is_sound_while_a_server_adds_documents() {
 }
 
 #[test]
-fn a_drill_tells_of_a_backup_that_is_damaged() {
+fn drill_detects_a_damaged_backup() {
     let place = KnowledgeFixture::with_documents();
     let backup = place.documents().join("backup.db");
     assert_eq!(place.run(&format!("knowledge backup {}", backup.display())).code, Some(0));
@@ -95,7 +95,7 @@ fn a_drill_tells_of_a_backup_that_is_damaged() {
     assert_eq!((&told["success"], &told["error"]), (&json!(false), &json!("drill_failed")), "{told}");
     // A file that is not a backup gets the same error as for restore.
     let foreign = place.run("knowledge drill --from ./bees.md");
-    assert!(foreign.startup_error().contains("no knowledge base"), "{foreign:?}");
+    assert!(foreign.startup_error().contains("not a corbie knowledge base"), "{foreign:?}");
     assert_eq!(leftover_folders(&place), Vec::<String>::new());
     assert_eq!(place.json("knowledge drill --json")["success"], true, "the knowledge base itself is sound");
 }
@@ -113,7 +113,7 @@ fn start_drill(place: &KnowledgeFixture) -> TestProcess {
 
 #[cfg(unix)]
 #[test]
-fn a_drill_that_is_interrupted_or_terminated_leaves_nothing_behind() {
+fn interrupted_drill_removes_its_files() {
     let place = KnowledgeFixture::with_documents();
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         let mut drill = start_drill(&place);
@@ -128,7 +128,7 @@ fn a_drill_that_is_interrupted_or_terminated_leaves_nothing_behind() {
 
 #[cfg(unix)]
 #[test]
-fn what_a_drill_left_that_was_killed_is_removed_by_the_next() {
+fn files_of_a_killed_drill_are_removed_by_the_next() {
     let place = KnowledgeFixture::with_documents();
     let mut drill = start_drill(&place);
     if !drill.has_exited() {
@@ -154,7 +154,7 @@ fn what_a_drill_left_that_was_killed_is_removed_by_the_next() {
 
 #[cfg(unix)]
 #[test]
-fn a_drill_that_has_no_room_says_how_much_it_needs_and_begins_nothing() {
+fn drill_without_free_space_fails_before_it_starts() {
     let place = KnowledgeFixture::with_documents();
     let disk = rustix::fs::statvfs(place.documents()).unwrap();
     let free = disk.f_bavail * disk.f_frsize;
@@ -166,7 +166,7 @@ fn a_drill_that_has_no_room_says_how_much_it_needs_and_begins_nothing() {
     assert_eq!(told["needed_bytes"], free + free / 2, "{told}");
     assert!(told["free_bytes"].as_u64().is_some_and(|free| told["needed_bytes"].as_u64() > Some(free)), "{told}");
     let message = told["message"].as_str().unwrap();
-    assert!(message.starts_with("a drill needs ") && message.contains("--into FOLDER"), "{told}");
+    assert!(message.starts_with("the drill needs ") && message.contains("--into FOLDER"), "{told}");
     // For the live knowledge base, space for a backup is needed in addition.
     let database = Path::new(&place.storage()).join("knowledge.db");
     let length = std::fs::metadata(&database).unwrap().len();
@@ -180,7 +180,7 @@ fn a_drill_that_has_no_room_says_how_much_it_needs_and_begins_nothing() {
 }
 
 #[test]
-fn a_drill_happens_in_the_folder_that_is_named() {
+fn drill_uses_the_given_folder() {
     let place = KnowledgeFixture::with_documents();
     let elsewhere = tempfile::tempdir().unwrap();
     std::fs::create_dir(elsewhere.path().join("corbie-drill-killed")).unwrap();
@@ -194,7 +194,7 @@ fn a_drill_happens_in_the_folder_that_is_named() {
 }
 
 #[test]
-fn a_drill_finds_nothing_wrong_where_many_passages_begin_in_the_same_way() {
+fn drill_accepts_passages_with_equal_beginnings() {
     let place = KnowledgeFixture::new();
     let opening = "This agreement is made between the parties named below, who have read all of its terms. ".repeat(5);
     for number in 0..60 {
@@ -207,7 +207,7 @@ fn a_drill_finds_nothing_wrong_where_many_passages_begin_in_the_same_way() {
 }
 
 #[test]
-fn a_drill_leaves_a_knowledge_base_of_an_older_version_as_it_is() {
+fn drill_does_not_migrate_an_older_knowledge_base() {
     let place = KnowledgeFixture::with_documents();
     let database = Path::new(&place.storage()).join("knowledge.db");
     let connection = rusqlite::Connection::open(&database).unwrap();

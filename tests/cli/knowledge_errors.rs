@@ -53,12 +53,12 @@ fn k03_with_json_every_failure_is_an_object_on_stdout() {
 }
 
 #[test]
-fn a_base_that_is_mistyped_is_told_with_those_there_are() {
+fn unknown_base_lists_the_existing_ones() {
     with_and_without_server(|place, _| {
         let commands = ["search queen", "show", "show bees.md", "remove --yes bees.md", "clear --yes", "status"];
         for command in commands.into_iter().chain(["ask --documents why"]) {
             let ended = place.run(&format!("{command} --base nmae"));
-            let expected = "corbie: there is no knowledge base `nmae`; there is only `default`";
+            let expected = "corbie: there is no knowledge base `nmae`; the only one is `default`";
             assert_eq!(ended.startup_error(), expected, "{command}");
         }
         place.write("other/cats.txt", "A cat sleeps sixteen hours a day, mostly in the sun.\n");
@@ -71,14 +71,11 @@ fn a_base_that_is_mistyped_is_told_with_those_there_are() {
         assert!(empty.stdout.starts_with("the knowledge base is empty; "), "{empty:?}");
     });
     let nothing = KnowledgeFixture::new().run("search queen --base pets");
-    assert!(
-        nothing.startup_error().contains("there is none yet, and `corbie add --base pets PATH` makes it"),
-        "{nothing:?}"
-    );
+    assert!(nothing.startup_error().contains("create it with `corbie add --base pets PATH`"), "{nothing:?}");
 }
 
 #[test]
-fn a_filename_names_a_document_where_only_one_has_it() {
+fn unique_file_name_resolves_a_document() {
     with_and_without_server(|place, _| {
         let shown = place.run("show taxes.txt");
         assert!(shown.stdout.starts_with("==> taxes.txt, page 1 of 1"), "{shown:?}");
@@ -87,12 +84,15 @@ fn a_filename_names_a_document_where_only_one_has_it() {
         let several = place.run("show taxes.txt");
         assert_eq!(several.code, Some(1), "{several:?}");
         let lines: Vec<&str> = several.stderr.lines().collect();
-        assert_eq!(lines[0], "corbie: `taxes.txt` may mean 2 documents; name one by its id:", "{several:?}");
+        assert_eq!(lines[0], "corbie: `taxes.txt` matches 2 documents; specify one by its ID:", "{several:?}");
         assert!(lines[1..].iter().any(|line| line.ends_with("old/taxes.txt")), "{several:?}");
         let reply = error_object(&place.run("remove --yes --json taxes.txt"));
         let documents = reply["documents"].as_array().unwrap();
         assert_eq!((&reply["error"], documents.len()), (&json!("ambiguous_document"), 2), "{reply}");
-        assert!(documents.iter().all(|document| several.stderr.contains(document["id"].as_str().unwrap())), "{reply}");
+        assert!(
+            documents.iter().all(|document| several.stderr.contains(&document["id"].as_str().unwrap()[..8])),
+            "{reply}"
+        );
 
         let removed = place.run("remove --yes ./old/taxes.txt bees.md");
         assert_eq!(removed.code, Some(0), "{removed:?}");
@@ -103,7 +103,7 @@ fn a_filename_names_a_document_where_only_one_has_it() {
 
 #[cfg(unix)]
 #[test]
-fn a_server_that_does_not_answer_is_not_waited_for() {
+fn hanging_server_is_skipped() {
     let place = KnowledgeFixture::with_documents();
     let sockets = std::path::Path::new(&place.storage()).join("sockets");
     std::fs::create_dir_all(&sockets).unwrap();
@@ -116,14 +116,14 @@ fn a_server_that_does_not_answer_is_not_waited_for() {
     for command in ["status", "tasks", "search queen"] {
         let ended = place.run(command);
         assert_eq!(ended.code, Some(0), "{command}: {ended:?}");
-        assert!(ended.stderr_line().ends_with("does not answer; going on without it"), "{command}: {ended:?}");
+        assert!(ended.stderr_line().ends_with("does not respond; continuing without it"), "{command}: {ended:?}");
     }
-    assert!(place.run("status").stdout.contains("server          none"));
+    assert!(place.run("status").stdout.contains("server          not running"));
 }
 
 #[cfg(unix)]
 #[test]
-fn sockets_of_processes_that_were_killed_are_removed_at_the_next_start() {
+fn stale_sockets_are_removed_at_start() {
     let place = KnowledgeFixture::with_documents();
     let sockets = std::path::Path::new(&place.storage()).join("sockets");
     std::fs::create_dir_all(&sockets).unwrap();
@@ -133,5 +133,5 @@ fn sockets_of_processes_that_were_killed_are_removed_at_the_next_start() {
     }
     let _server = place.serve();
     crate::process::wait_for("the dead to be removed", || dead.iter().all(|path| !path.exists()).then_some(()));
-    assert!(!place.run("status").stdout.contains("server          none"), "its own is there");
+    assert!(!place.run("status").stdout.contains("server          not running"), "its own is there");
 }

@@ -20,13 +20,13 @@ fn is_timestamped(path: &str, why: &str) -> bool {
 }
 
 #[test]
-fn a_check_reads_everything_and_compares_the_index() {
+fn check_verifies_the_database_and_the_index() {
     let place = KnowledgeFixture::with_documents();
     let check = || {
         let ended = place.run("knowledge check");
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
-        assert!(ended.stdout.starts_with("nothing is wrong: 2 documents, "), "{ended:?}");
-        assert!(ended.stdout.ends_with("; the index agrees\n"), "{ended:?}");
+        assert!(ended.stdout.starts_with("OK: 2 documents, "), "{ended:?}");
+        assert!(ended.stdout.ends_with("; the index matches\n"), "{ended:?}");
     };
     check();
     #[cfg(unix)]
@@ -39,7 +39,7 @@ fn a_check_reads_everything_and_compares_the_index() {
 }
 
 #[test]
-fn where_there_is_nothing_yet_nothing_is_made() {
+fn maintenance_creates_no_knowledge_base() {
     let place = KnowledgeFixture::new();
     for command in ["check", "repair", "backup new.db"] {
         let ended = place.run(&format!("knowledge {command}"));
@@ -49,12 +49,12 @@ fn where_there_is_nothing_yet_nothing_is_made() {
 }
 
 #[test]
-fn a_backup_brings_everything_back() {
+fn backup_can_be_restored() {
     let place = KnowledgeFixture::with_documents();
     let backup = file(&place, "backup.db");
     let ended = place.run(&format!("knowledge backup {backup}"));
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.starts_with("copied into "), "{ended:?}");
+    assert!(ended.stdout.starts_with("Backed up to "), "{ended:?}");
     let again = place.run(&format!("knowledge backup {backup}"));
     assert!(again.startup_error().contains("already"), "nothing is overwritten: {again:?}");
 
@@ -65,20 +65,20 @@ fn a_backup_brings_everything_back() {
     assert_eq!(place.json("show --json")["total_count"], 2);
     assert!(place.run("search who keeps the queen warm").stdout.contains("bees.md"));
     let foreign = place.run(&format!("knowledge restore {}", file(&place, "documents/bees.md")));
-    assert!(foreign.startup_error().contains("no knowledge base"), "{foreign:?}");
+    assert!(foreign.startup_error().contains("not a corbie knowledge base"), "{foreign:?}");
     assert_eq!(place.json("show --json")["total_count"], 2, "a restore that fails changes nothing");
 }
 
 #[cfg(unix)]
 #[test]
-fn beside_a_server_a_backup_is_made_but_nothing_is_replaced() {
+fn running_server_allows_backups_but_no_restore() {
     let place = KnowledgeFixture::with_documents();
     let server = place.serve();
     let backup = file(&place, "backup.db");
     assert_eq!(place.run(&format!("knowledge backup {backup}")).code, Some(0));
     for command in ["repair".to_owned(), format!("restore {backup}")] {
         let ended = place.run(&format!("knowledge {command}"));
-        assert!(ended.startup_error().contains("is open in another process; stop it first"), "{command}: {ended:?}");
+        assert!(ended.startup_error().contains("is in use by another process; stop it first"), "{command}: {ended:?}");
     }
     drop(server);
     assert_eq!(place.run(&format!("knowledge restore {backup}")).code, Some(0));
@@ -86,7 +86,7 @@ fn beside_a_server_a_backup_is_made_but_nothing_is_replaced() {
 }
 
 #[test]
-fn a_damaged_file_is_told_of_and_repaired() {
+fn damaged_file_is_detected_and_repaired() {
     let place = KnowledgeFixture::with_documents();
     // A restored file has no WAL from which intact pages could be read.
     let backup = file(&place, "backup.db");
@@ -106,7 +106,7 @@ fn a_damaged_file_is_told_of_and_repaired() {
     assert!(ended.stdout.starts_with("problem: ") && ended.stdout.contains("corbie knowledge repair"), "{ended:?}");
     let repaired = place.run("knowledge repair");
     assert_eq!(repaired.code, Some(0), "{repaired:?}");
-    let kept = repaired.stdout.lines().find_map(|line| line.strip_prefix("the damaged file is kept as "));
+    let kept = repaired.stdout.lines().find_map(|line| line.strip_prefix("The damaged file is kept as "));
     assert!(kept.is_some_and(|kept| Path::new(kept).exists() && is_timestamped(kept, "damaged")), "{repaired:?}");
     assert_eq!(place.json("knowledge check --json")["success"], true);
 }
@@ -132,15 +132,15 @@ fn with_damaged_page(number: &str) -> KnowledgeFixture {
 }
 
 #[test]
-fn a_file_of_which_nothing_can_be_read_is_not_told_to_be_repaired() {
+fn unreadable_file_is_not_reported_as_repaired() {
     let first = "SELECT 1";
     let place = with_damaged_page(first);
     let repaired = place.run("knowledge repair");
     assert_eq!(repaired.code, Some(1), "{repaired:?}");
-    assert!(repaired.stdout.contains("\nnothing of the file could be read, "), "{repaired:?}");
+    assert!(repaired.stdout.contains("\nno data could be recovered, "), "{repaired:?}");
     assert!(repaired.stdout.contains("`corbie knowledge restore FILE`"), "{repaired:?}");
-    assert!(!repaired.stdout.contains("repaired: "), "{repaired:?}");
-    let kept = repaired.stdout.lines().find_map(|line| line.strip_prefix("the damaged file is kept as "));
+    assert!(!repaired.stdout.contains("Repaired: "), "{repaired:?}");
+    let kept = repaired.stdout.lines().find_map(|line| line.strip_prefix("The damaged file is kept as "));
     assert!(kept.is_some_and(|kept| Path::new(kept).exists() && is_timestamped(kept, "damaged")), "{repaired:?}");
     // The database is now intact, but empty.
     assert_eq!(place.run("knowledge repair").code, Some(0));
@@ -153,7 +153,7 @@ fn a_file_of_which_nothing_can_be_read_is_not_told_to_be_repaired() {
 }
 
 #[test]
-fn documents_that_are_lost_are_named_so_that_they_can_be_added_again() {
+fn lost_documents_are_listed() {
     let names = ["bees.md", "taxes.txt"];
     let place = with_damaged_documents();
     let repaired = place.run("knowledge repair");
@@ -162,7 +162,7 @@ fn documents_that_are_lost_are_named_so_that_they_can_be_added_again() {
         let line = format!("lost: {name} ({})", place.documents().join("documents").join(name).display());
         assert!(repaired.stdout.lines().any(|told| told == line), "{repaired:?}");
     }
-    assert!(repaired.stdout.contains("\nadd them again: corbie add PATH\n"), "{repaired:?}");
+    assert!(repaired.stdout.contains("\nAdd these documents again with `corbie add PATH`.\n"), "{repaired:?}");
     assert_eq!(place.run("add .").stdout, "2 files: 2 added\n");
 
     let place = with_damaged_documents();
@@ -185,7 +185,7 @@ fn segments(place: &KnowledgeFixture) -> usize {
 }
 
 #[test]
-fn an_empty_or_missing_database_beside_its_index_is_an_error_that_says_what_to_do() {
+fn empty_or_missing_database_with_an_index_is_an_error() {
     let place = KnowledgeFixture::with_documents();
     let backup = file(&place, "backup.db");
     assert_eq!(place.run(&format!("knowledge backup {backup}")).code, Some(0));
@@ -206,7 +206,7 @@ fn an_empty_or_missing_database_beside_its_index_is_an_error_that_says_what_to_d
         assert_eq!(std::fs::metadata(&database).map(|found| found.len()).ok(), is_there.then_some(0));
     }
     assert_eq!(place.run(&format!("knowledge restore {backup}")).code, Some(0));
-    assert!(place.run("knowledge check").stdout.starts_with("nothing is wrong: 2 documents"));
+    assert!(place.run("knowledge check").stdout.starts_with("OK: 2 documents"));
     // To start with an empty knowledge base, the index has to be deleted too.
     std::fs::remove_file(&database).unwrap();
     std::fs::remove_dir_all(Path::new(&place.storage()).join("index")).unwrap();
@@ -214,7 +214,7 @@ fn an_empty_or_missing_database_beside_its_index_is_an_error_that_says_what_to_d
 }
 
 #[test]
-fn a_flipped_bit_in_a_text_is_found_and_adding_the_file_again_heals_it() {
+fn flipped_bit_is_detected_and_repaired_by_adding_the_file_again() {
     let place = KnowledgeFixture::with_documents();
     let sql = "UPDATE pages SET text = replace(text, 'queen', 'quemn')";
     let database = Path::new(&place.storage()).join("knowledge.db");
@@ -227,5 +227,5 @@ fn a_flipped_bit_in_a_text_is_found_and_adding_the_file_again_heals_it() {
     assert!(said.contains("document_damaged") && !said.contains("quemn"), "{read:?}");
     let added = place.run("add .");
     assert_eq!((added.code, added.stdout.as_str()), (Some(0), "2 files: 1 updated, 1 unchanged\n"), "{added:?}");
-    assert!(place.run("knowledge check").stdout.starts_with("nothing is wrong: 2 documents"));
+    assert!(place.run("knowledge check").stdout.starts_with("OK: 2 documents"));
 }

@@ -12,7 +12,7 @@ use crate::upstream::FakeUpstream;
 // === search ===
 
 #[test]
-fn k55_a_search_shows_score_file_heading_and_the_words() {
+fn k55_search_shows_score_file_heading_and_snippet() {
     with_and_without_server(|place, _| {
         let ended = place.run("search who keeps the queen warm in winter");
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
@@ -51,16 +51,16 @@ fn k53_a_search_is_narrowed_by_format_tag_and_dates() {
 }
 
 #[test]
-fn k58_an_empty_base_is_told_with_the_next_step() {
+fn k58_empty_base_error_has_advice() {
     let place = KnowledgeFixture::new();
     let check = || {
         let ended = place.run("search anything");
         assert_eq!(ended.code, Some(1));
-        assert_eq!(ended.startup_error(), "corbie: the knowledge base is empty; add documents first: corbie add PATH");
+        assert_eq!(ended.startup_error(), "corbie: the knowledge base is empty; add documents with `corbie add PATH`");
         let ended = place.run("search --json anything");
         assert_eq!((ended.code, &ended.messages()[0]["error"]), (Some(1), &json!("empty_knowledge_base")));
         let ended = place.run("show");
-        let empty = "the knowledge base is empty; add documents first: corbie add PATH\n";
+        let empty = "the knowledge base is empty; add documents with `corbie add PATH`\n";
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), empty));
     };
     check();
@@ -73,7 +73,7 @@ fn k58_an_empty_base_is_told_with_the_next_step() {
 
 #[cfg(unix)]
 #[test]
-fn words_are_bold_on_a_terminal_unless_its_user_wants_no_colours() {
+fn terms_are_bold_on_a_terminal_unless_colours_are_off() {
     let place = KnowledgeFixture::with_documents();
     let line = |variables: &str| {
         format!(
@@ -106,7 +106,7 @@ fn a_document_cannot_control_the_terminal() {
 // === ask ===
 
 #[test]
-fn without_a_provider_the_best_passages_come_back_and_why() {
+fn answer_without_a_provider_shows_passages_and_the_reason() {
     with_and_without_server(|place, _| {
         let ended = place.run("ask --documents who keeps the queen warm in winter?");
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -140,7 +140,7 @@ fn an_answer_from_documents_is_followed_by_its_sources() {
 // === grounding ===
 
 #[test]
-fn an_explanation_tells_what_the_documents_know_and_what_that_changes() {
+fn explain_shows_grounding_and_its_effect() {
     let place = KnowledgeFixture::with_documents();
     let upstream = FakeUpstream::start();
     let explain = |arguments: &str, prompt: &str| {
@@ -154,10 +154,10 @@ fn an_explanation_tells_what_the_documents_know_and_what_that_changes() {
     };
     let (bees, else_) = ("who keeps the queen warm in winter?", "how do I sharpen the chain of a chainsaw?");
     let known = explain("", bees);
-    assert!(known.contains("\ndocuments   they answer it: the best passage is "), "{known}");
-    assert!(known.contains("\nfound in    bees.md"), "{known}");
-    assert!(known.contains("\nchanges     acme/echo-small is asked and not "), "{known}");
-    assert!(known.contains("; it is given "), "{known}");
+    assert!(known.contains("\ndocuments      answer the prompt (relevance of the best passage "), "{known}");
+    assert!(known.contains("\nsources        bees.md"), "{known}");
+    assert!(known.contains("\neffect         acme/echo-small instead of "), "{known}");
+    assert!(known.contains("added\n"), "{known}");
     let told: Value = serde_json::from_str(&explain("--json", bees)).unwrap();
     assert_eq!(
         (&told["documents"]["verdict"], &told["documents"]["sources"][0]),
@@ -166,14 +166,14 @@ fn an_explanation_tells_what_the_documents_know_and_what_that_changes() {
     assert!(told["documents"]["model_without_documents"].is_string(), "{told}");
 
     let unknown = explain("", else_);
-    assert!(unknown.contains("\ndocuments   they say nothing about it\nchanges     nothing\n"), "{unknown}");
+    assert!(unknown.contains("\ndocuments      do not cover the prompt\neffect         none\n"), "{unknown}");
     let named = explain("--model acme/other", bees);
-    assert!(named.contains("\ndocuments   not asked: a model was named\n"), "{named}");
+    assert!(named.contains("\ndocuments      not searched: a model was requested\n"), "{named}");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_prompt_that_documents_have_a_say_in_begins_no_task_of_others() {
+fn grounded_prompt_resumes_no_tasks() {
     let place = KnowledgeFixture::with_documents();
     let upstream = FakeUpstream::start();
     let task = || place.json("tasks --json --limit 1")["tasks"][0].clone();

@@ -17,26 +17,27 @@ fn k83_the_list_has_a_line_for_each_document() {
         let ended = place.run("show --sort name --order asc");
         let lines: Vec<&str> = ended.stdout.lines().collect();
         let [heading, bees, taxes] = lines[..] else { panic!("{ended:?}") };
-        let columns = ["STATUS", "FORMAT", "SIZE", "CHUNKS", "ADDED", "NAME", "ID"];
+        let columns = ["STATUS", "FORMAT", "SIZE", "CHUNKS", "ADDED", "ID", "NAME"];
         assert_eq!(heading.split_whitespace().collect::<Vec<_>>(), columns);
-        assert!(bees.starts_with("completed  md") && bees.ends_with(&place.id("bees.md")), "{bees}");
+        let id = &place.id("bees.md")[..8];
+        assert!(bees.starts_with("completed  md") && bees.ends_with(&format!("  {id}  bees.md")), "{bees}");
         assert!(taxes.contains("taxes.txt"), "{taxes}");
         let page = place.run("show --sort name --order asc --limit 1 --offset 1");
         assert!(page.stdout.contains("taxes.txt") && !page.stdout.contains("bees.md"), "{page:?}");
         assert_eq!(place.json("show --json --limit 1")["total_count"], 2);
-        assert!(place.run("show --limit 1").stderr_line().contains("1 of 2; go on with --offset 1"));
+        assert!(place.run("show --limit 1").stderr_line().contains("1 of 2 documents; use --offset 1"));
         let none = place.run("show --limit 0");
         assert!(none.code == Some(2) && none.stderr.contains("--limit"), "{none:?}");
         let last = place.run("show --limit 1 --offset 1");
         assert_eq!(last.stderr, "", "nothing comes after the last");
         let past = place.run("show --offset 7");
-        let told = "There are only 2 documents, and offset 7 passes over all of them\n";
+        let told = "offset 7 is past the end: there are only 2 documents\n";
         assert_eq!((past.code, past.stdout.as_str(), past.stderr.as_str()), (Some(0), told, ""));
     });
 }
 
 #[test]
-fn a_beginning_of_an_id_shows_the_text_of_a_document() {
+fn id_prefix_shows_the_text_of_a_document() {
     with_and_without_server(|place, _| {
         let id = place.id("taxes.txt");
         for typed in [&id[..], &id[..12], &id[..12].to_uppercase()] {
@@ -48,11 +49,11 @@ fn a_beginning_of_an_id_shows_the_text_of_a_document() {
         let reply = place.json(&format!("show --json {}", &id[..12]));
         assert_eq!((&reply["document"]["id"], &reply["page_count"]), (&json!(id), &json!(1)));
         let page = place.run(&format!("show --page 2 {id}"));
-        assert!(page.startup_error().contains("has 1 page, and no page 2"), "{page:?}");
+        assert!(page.startup_error().contains("has 1 page; page 2 does not exist"), "{page:?}");
         let nothing = place.run("show zzz");
         assert_eq!(
             nothing.startup_error(),
-            "corbie: no document has the name `zzz`, or an id that begins with it; `corbie show` lists them"
+            "corbie: no document has the name or ID prefix `zzz`; `corbie show` lists all documents"
         );
         let nobody = place.run("show 00000000-0000-4000-8000-000000000000");
         assert!(nobody.startup_error().contains("not found"), "{nobody:?}");
@@ -88,7 +89,7 @@ fn k34_a_document_of_pages_is_printed_page_by_page() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_that_is_closed_early_is_no_failure() {
+fn closed_pipe_is_no_failure() {
     let place = KnowledgeFixture::new();
     // More than a pipe buffer; a word unknown to the model is tokenized quickly, however long it is.
     place.write("long.txt", &format!("A sentence with {}.\n", "x".repeat(1000)).repeat(150));
@@ -105,19 +106,19 @@ fn a_pipe_that_is_closed_early_is_no_failure() {
 // === remove and clear ===
 
 #[test]
-fn k70_documents_are_removed_by_a_beginning_of_their_id() {
+fn k70_documents_are_removed_by_id_prefix() {
     with_and_without_server(|place, _| {
         let (bees, taxes) = (place.id("bees.md"), place.id("taxes.txt"));
         let refused = place.run(&format!("remove {bees}"));
         assert!(
-            refused.startup_error().contains("This removes bees.md (") && refused.stderr.contains("--yes"),
+            refused.startup_error().contains("This permanently removes bees.md (") && refused.stderr.contains("--yes"),
             "{refused:?}"
         );
         assert_eq!(place.json("show --json")["total_count"], 2, "nobody agreed");
 
         let ended = place.run(&format!("remove --yes {}", &bees[..13]));
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert!(ended.stdout.starts_with("removed bees.md ("), "{ended:?}");
+        assert!(ended.stdout.starts_with("Removed bees.md ("), "{ended:?}");
         let again = place.run(&format!("remove --yes {bees} {taxes} --json"));
         let replies = again.messages();
         assert_eq!((again.code, replies.len()), (Some(1), 2), "one is gone already, the other is removed all the same");
@@ -128,7 +129,7 @@ fn k70_documents_are_removed_by_a_beginning_of_their_id() {
 
 #[cfg(unix)]
 #[test]
-fn on_a_terminal_is_asked_before_anything_is_removed() {
+fn removal_is_confirmed_on_a_terminal() {
     let place = KnowledgeFixture::with_documents();
     let line = |command: &str| {
         format!("CORBIE_KNOWLEDGE__STORAGE_PATH='{}' '{}' {command}", place.storage(), env!("CARGO_BIN_EXE_corbie"))
@@ -140,19 +141,19 @@ fn on_a_terminal_is_asked_before_anything_is_removed() {
     let Some(ended) = run_in_terminal(&remove, "y\n") else { return };
     assert_eq!((ended.code, &place.json("show --json")["total_count"]), (Some(0), &json!(1)), "{ended:?}");
     let Some(ended) = run_in_terminal(&line("clear"), "yes\n") else { return };
-    assert!(ended.stdout.contains("1 document of"), "{ended:?}");
+    assert!(ended.stdout.contains("1 document ("), "{ended:?}");
     assert_eq!((ended.code, &place.json("show --json")["total_count"]), (Some(0), &json!(0)), "{ended:?}");
 }
 
 #[test]
-fn k91_everything_is_cleared_where_that_is_confirmed() {
+fn k91_clear_requires_confirmation() {
     with_and_without_server(|place, _| {
         let refused = place.run("clear");
-        assert!(refused.startup_error().contains("2 documents of") && refused.stderr.contains("--yes"), "{refused:?}");
+        assert!(refused.startup_error().contains("2 documents (") && refused.stderr.contains("--yes"), "{refused:?}");
         assert_eq!(place.json("show --json")["total_count"], 2);
         let cleared = place.json("clear --yes --json");
         assert_eq!((&cleared["success"], &cleared["documents_removed"]), (&json!(true), &json!(2)));
-        assert_eq!(place.run("clear --yes").stdout, "removed 0 documents\n", "K-94: nothing was freed");
+        assert_eq!(place.run("clear --yes").stdout, "Removed 0 documents\n", "K-94: nothing was freed");
         assert_eq!(place.run("add .").code, Some(0));
         let cleared = place.run("clear --yes").stdout;
         assert!(!cleared.contains("0.0 MB"), "{cleared}");
@@ -160,7 +161,7 @@ fn k91_everything_is_cleared_where_that_is_confirmed() {
 }
 
 #[test]
-fn bases_are_kept_apart() {
+fn bases_are_separate() {
     with_and_without_server(|place, _| {
         place.write("other/cats.txt", "A cat sleeps sixteen hours a day, mostly in the sun.\n");
         assert_eq!(place.run("add --knowledge-base pets ./other").code, Some(0));
@@ -177,14 +178,14 @@ fn bases_are_kept_apart() {
 // === status ===
 
 #[test]
-fn k101_the_status_tells_how_much_there_is_and_who_was_asked() {
+fn k101_status_shows_counts_and_the_server() {
     with_and_without_server(|place, is_served| {
         let ended = place.run("status");
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
         for part in ["knowledge base  default", "documents       2 (", "healthy", &place.storage()] {
             assert!(ended.stdout.contains(part), "{part}: {ended:?}");
         }
-        let server = if is_served { "server          running" } else { "server          none" };
+        let server = if is_served { "server          running" } else { "server          not running" };
         assert!(ended.stdout.contains(server), "{ended:?}");
         let status = place.json("status --json");
         assert_eq!(status["knowledge_base"]["document_count"], 2);
@@ -193,7 +194,7 @@ fn k101_the_status_tells_how_much_there_is_and_who_was_asked() {
 
 #[cfg(unix)]
 #[test]
-fn a_server_that_hangs_up_is_passed_over() {
+fn server_that_closes_the_connection_is_skipped() {
     let place = KnowledgeFixture::with_documents();
     let sockets = std::path::Path::new(&place.storage()).join("sockets");
     std::fs::create_dir_all(&sockets).unwrap();
@@ -201,14 +202,14 @@ fn a_server_that_hangs_up_is_passed_over() {
     std::thread::spawn(move || listener.incoming().for_each(drop));
     let ended = place.run("status");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.contains("server          none"), "{ended:?}");
+    assert!(ended.stdout.contains("server          not running"), "{ended:?}");
 }
 
 #[test]
-fn without_a_knowledge_base_the_settings_are_named() {
+fn disabled_knowledge_base_error_names_the_setting() {
     let place = KnowledgeFixture::new();
     for command in ["status", "tasks", "search x", "add .", "knowledge check", "ask --documents why"] {
         let ended = place.corbie(command).variable("CORBIE_KNOWLEDGE__ENABLED", "false").run("");
-        assert!(ended.startup_error().contains("`knowledge.enabled` is false"), "{command}: {ended:?}");
+        assert!(ended.startup_error().contains("set `knowledge.enabled` to true"), "{command}: {ended:?}");
     }
 }

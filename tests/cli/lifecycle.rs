@@ -80,7 +80,7 @@ fn a07_a_signal_ends_an_idle_server_at_once_and_well() {
             server.signal(signal);
             let ended = server.wait_timeout(SLACK);
             assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{signal} {arguments:?}: {ended:?}");
-            assert!(ended.stderr.contains("stopping"), "{ended:?}");
+            assert!(ended.stderr.contains("shutting down"), "{ended:?}");
         }
     }
 }
@@ -245,7 +245,7 @@ fn a08_a_request_half_sent_when_the_stop_comes_is_answered_when_it_is_whole() {
         client.get("/metrics").body.contains("corbie_connections 2").then_some(())
     });
     server.signal("TERM");
-    server.wait_for_log("stopping");
+    server.wait_for_log("shutting down");
     connection.write_all(second.as_bytes()).unwrap();
     let mut reply = StreamingResponse::read_head(connection).expect("an answer, not silence");
     reply.read_body().unwrap();
@@ -287,14 +287,14 @@ fn assert_stopped_within_grace(message: &Value) {
     let grace = 3;
     let mut server = with_a_client_that_does_not_read(grace, message);
     server.signal("TERM");
-    server.wait_for_log("stopping");
+    server.wait_for_log("shutting down");
     server.wait_timeout(Duration::from_secs(grace) + SLACK);
 }
 
 fn assert_stopped_by_second_signal(message: &Value) {
     let mut server = with_a_client_that_does_not_read(30, message);
     server.signal("TERM");
-    server.wait_for_log("stopping");
+    server.wait_for_log("shutting down");
     server.signal("TERM");
     server.wait_timeout(SLACK);
 }
@@ -354,7 +354,7 @@ fn a08_a_second_signal_ends_it_at_once_when_a_request_is_half_sent() {
         client.get("/metrics").body.contains("corbie_connections 2").then_some(())
     });
     server.signal("TERM");
-    server.wait_for_log("stopping");
+    server.wait_for_log("shutting down");
     server.signal("TERM");
     server.wait_timeout(Duration::from_secs(1));
 }

@@ -204,7 +204,8 @@ fn x02_when_one_default_port_is_taken_it_warns_and_goes_on_with_the_other() {
         let mut server = corbie("--http").start();
         server.wait_for_log(&format!("http://127.0.0.1:{other}/mcp"));
         let warning = server.wait_for_log("WARN");
-        assert!(warning.contains(&mine.to_string()), "{warning}");
+        let clients = if mine == 3000 { "MCP clients" } else { "semantic routers" };
+        assert!(warning.contains(&mine.to_string()) && warning.contains(clients), "{warning}");
         assert!(is_served(HttpClient::v4(other)));
         server.terminate();
         assert_eq!(server.wait().code, Some(0));

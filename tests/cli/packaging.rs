@@ -37,7 +37,7 @@ fn read(name: &str) -> String {
 fn assert_valid_settings(variables: &[(String, String)]) {
     let with = |arguments: &str| -> ProcessOutput {
         let setup = variables.iter().fold(corbie(arguments), |setup, (name, value)| setup.variable(name, value));
-        setup.run("")
+        setup.variable("MCP_API_KEY", "10f5f77eef9a6b43dc5bf972c7cfd101133e5b73").run("")
     };
     let ended = with("config validate");
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{variables:?}: {ended:?}");
@@ -102,7 +102,8 @@ fn a_container_needs_a_token_and_then_its_own_health_check_passes() {
     let mut server = setup("serve").variable("MCP_API_KEY", "71669691cb0b0f1bf662939c0db0782fb1a71b10").start();
     server.wait_for_log("listening");
     let ended = setup("health").run("");
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "ready, ok\n"), "{ended:?}");
+    let ready = format!("http://127.0.0.1:{port}/ is ready (status ok)\n");
+    assert_eq!((ended.code, ended.stdout), (Some(0), ready), "{}", ended.stderr);
 }
 
 #[test]

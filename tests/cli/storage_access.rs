@@ -23,7 +23,7 @@ fn s14_a_storage_folder_that_others_can_write_to_is_refused_with_what_to_do() {
         for command in ["show", "search bees", "add .", "knowledge check", "tasks"] {
             let ended = place.run(command);
             assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{command}: {ended:?}");
-            assert!(ended.stderr.contains("other users can write to the folder"), "{command}: {ended:?}");
+            assert!(ended.stderr.contains("is writable by other users"), "{command}: {ended:?}");
             assert!(ended.stderr.contains(&format!("chmod 700 '{}'", place.storage())), "{command}: {ended:?}");
         }
     }
@@ -57,7 +57,7 @@ fn s14_a_link_in_the_place_of_a_storage_subfolder_is_refused_with_what_to_do() {
         let refused = place.json("show --json");
         assert_eq!(refused["error"], "storage_exposed", "{refused}");
         let message = refused["message"].as_str().unwrap();
-        let told = format!("the folder `{}` is a symbolic link", folder.display());
+        let told = format!("folder `{}` is a symbolic link", folder.display());
         for part in [told.as_str(), "mount the disk there", "`knowledge.storage_path`"] {
             assert!(message.contains(part), "{message}");
         }
@@ -135,7 +135,7 @@ fn s14_a_storage_folder_of_another_user_is_refused() {
     let storage = users.folder("storage", OTHER);
     set_mode(&storage, 0o755);
     let refused = users.run(USER, &storage, "show --json");
-    assert!(told(&refused).contains("belongs to another user"), "{refused:?}");
+    assert!(told(&refused).contains("is owned by another user"), "{refused:?}");
     assert!(users.run(OTHER, &storage, "show --json").status.success());
     // Root may administer the data of other users.
     let looked = Command::new(env!("CARGO_BIN_EXE_corbie"))
@@ -161,12 +161,12 @@ fn s14_nothing_is_sent_to_a_socket_that_another_user_serves() {
     let planted = sockets.join("1.socket");
     std::fs::rename(served, &planted).unwrap();
     let refused = users.run(USER, &storage, "show --json");
-    let expected = format!("belongs to another user (uid {OTHER}), and nothing was sent to it");
+    let expected = format!("is owned by another user (uid {OTHER}), nothing was sent");
     assert!(!refused.status.success() && told(&refused).contains(&expected), "{refused:?}");
     // As if the other user were allowed to change the owner of a file.
     chown(&planted, Some(USER), Some(USER)).unwrap();
     let refused = users.run(USER, &storage, "show --json");
-    let expected = format!("runs as another user (uid {OTHER}), and nothing was sent to it");
+    let expected = format!("runs as another user (uid {OTHER}), nothing was sent");
     assert!(!refused.status.success() && told(&refused).contains(&expected), "{refused:?}");
     assert!(told(&refused).contains("socket_not_trusted"), "{refused:?}");
 }

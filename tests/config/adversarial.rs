@@ -11,7 +11,7 @@ fn s10_a_file_over_the_limit_is_refused() {
     ConfigMachine::new().project(&fits).load();
     assert_eq!(
         ConfigMachine::new().file("home/corbie/corbie.yaml", format!("{fits} ")).diagnostics(),
-        ["home/corbie/corbie.yaml: is larger than 1 MiB, the most a configuration file may have"]
+        ["home/corbie/corbie.yaml: is larger than 1 MiB, the maximum for a configuration file"]
     );
 }
 
@@ -37,21 +37,19 @@ fn s10_yaml_aliases_cannot_blow_up_a_file() {
         let below = format!("*a{}, ", level - 1).repeat(8);
         laughs += &format!("a{level}: &a{level} [{below}]\n");
     }
-    assert!(ConfigMachine::new().project(&laughs).diagnostics()[0].ends_with("repeats too much by aliases"));
+    assert!(ConfigMachine::new().project(&laughs).diagnostics()[0].ends_with("expands too much through aliases"));
 
     let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), "*a, ".repeat(100));
-    assert!(ConfigMachine::new().project(&long).diagnostics()[0].ends_with("repeats too much by aliases"));
+    assert!(ConfigMachine::new().project(&long).diagnostics()[0].ends_with("expands too much through aliases"));
 
     let mut ladder = String::from("a0: &a0 [1]\n");
     for level in 1..200 {
         ladder += &format!("a{level}: &a{level} [*a{}]\n", level - 1);
     }
-    assert!(
-        ConfigMachine::new().project(&ladder).diagnostics()[0].ends_with("nested deeper than 64 levels by an alias")
-    );
+    assert!(ConfigMachine::new().project(&ladder).diagnostics()[0].contains("nested too deeply by an alias"));
 
     let own = ConfigMachine::new().project("a: &a [*a]\n").diagnostics();
-    assert_eq!(own, ["project/corbie.yaml:1:8: has an alias that stands inside what it repeats"]);
+    assert_eq!(own, ["project/corbie.yaml:1:8: has a recursive alias"]);
 }
 
 #[test]
@@ -59,7 +57,7 @@ fn s10_variables_cannot_blow_up_a_file() {
     let machine = ConfigMachine::new()
         .project(&format!("server: {{name: '{}'}}", "${BIG}".repeat(1000)))
         .variable("BIG", &"x".repeat(100_000));
-    assert!(machine.diagnostics()[0].ends_with("server.name: grows too large by its variables"));
+    assert!(machine.diagnostics()[0].ends_with("server.name: is too large after variable expansion"));
 }
 
 #[test]

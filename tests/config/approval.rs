@@ -175,7 +175,7 @@ fn x46_without_a_folder_of_the_user_nothing_can_be_approved() {
 fn x46_approvals_that_cannot_be_read_approve_nothing() {
     let machine = ConfigMachine::new().project("server: {name: mine}").file("home/corbie/trusted.json", "half");
     assert_eq!(machine.load().server.name, "corbie");
-    assert!(machine.warnings()[0].contains("trusted.json is not a file of approvals"), "{:?}", machine.warnings());
+    assert!(machine.warnings()[0].contains("trusted.json is not a valid approvals file"), "{:?}", machine.warnings());
 }
 
 /// The content of the file that comes first does not matter, nor whether it was approved some time ago.
@@ -187,7 +187,7 @@ fn x46_s06_no_server_listens_while_an_approved_file_of_the_folder_does_not_take_
     for content in ["", "server: {name: other}", "[1,"] {
         let machine = ConfigMachine::new().file("project/corbie.toml", "server.auth = 'bearer'");
         let error = may_listen(&machine.foreign_file(FILE, content)).unwrap_err().to_string();
-        for part in ["project/corbie.toml: is approved", "does not listen", "`corbie config untrust "] {
+        for part in ["project/corbie.toml: is approved", "does not start", "`corbie config untrust "] {
             assert!(error.contains(part), "{error}");
         }
     }
@@ -222,7 +222,7 @@ fn x46_a12_a_change_that_is_not_approved_leaves_the_approved_settings_in_force()
     let machine = machine.foreign_file(FILE, "trust: {stdio: trusted}");
     let second = first.reload().unwrap();
     assert_eq!((stdio(&second).as_str(), second.layers[0].approval), ("untrusted", Approval::Outdated));
-    assert!(second.warnings[0].to_string().contains("stay in force; if you trust the file, run `corbie config trust "));
+    assert!(second.warnings[0].to_string().contains("remain active; if you trust the file, run `corbie config trust "));
     // Nor does an empty file, a broken one, or another that comes first.
     for content in ["", "[1,"] {
         let _ = std::fs::write(machine.root.path().join(FILE), content);
@@ -300,10 +300,10 @@ fn x46_trust_refuses_what_cannot_be_read() {
             .to_string()
     };
     let machine = ConfigMachine::new().foreign_file("project/notes.txt", "");
-    assert!(trust(&machine, None).contains("has no configuration file; corbie looks for corbie.yaml, corbie.yml"));
+    assert!(trust(&machine, None).contains("has no configuration file; expected one of corbie.yaml, corbie.yml"));
     assert!(trust(&machine, Some("../nowhere")).contains("has no configuration file"));
     let machine = machine.foreign_file(FILE, "server: [1,\n");
-    assert!(trust(&machine, None).contains("is not YAML"));
+    assert!(trust(&machine, None).contains("is not valid YAML"));
     assert!(machine.approvals().read().unwrap().is_empty());
 }
 
@@ -334,5 +334,5 @@ fn x46_validate_finds_the_mistakes_of_an_unapproved_file() {
     let machine = ConfigMachine::new().foreign_file(FILE, "server: {nmae: x}");
     let (code, text) = machine.command(ConfigCommand::Validate(Validate::default()));
     assert_eq!(code, ExitCode::FAILURE);
-    assert_eq!(text, format!("{FILE}:1:10: server.nmae: is not a setting; did you mean `name`?\n"));
+    assert_eq!(text, format!("{FILE}:1:10: server.nmae: unknown setting; did you mean `name`?\n"));
 }

@@ -191,7 +191,7 @@ fn a17_validate_prints_ok_after_the_warnings() {
     assert_eq!(code, ExitCode::SUCCESS);
     assert_eq!(
         text,
-        "warning: project/corbie.yaml:1:14: classifier.category_modle: is not a setting; \
+        "warning: project/corbie.yaml:1:14: classifier.category_modle: unknown setting; \
          did you mean `category_model`?\nOK\n"
     );
 }
@@ -205,8 +205,61 @@ fn a17_validate_prints_every_mistake_and_fails() {
     assert_eq!(
         text,
         "project/other.yaml:1:14: log.level: must be `debug`, `info`, `warn` or `error`\n\
-         project/other.yaml:2:10: server.nmae: is not a setting; did you mean `name`?\n"
+         project/other.yaml:2:10: server.nmae: unknown setting; did you mean `name`?\n"
     );
+}
+
+/// What each of these would stop, and all of them at once.
+#[test]
+fn a17_validate_finds_everything_that_serve_would_refuse() {
+    let machine = ConfigMachine::new().file("project/taxonomy.yaml", "categories: [{name: billing}, {name: other}]\n").file(
+        "project/other.yaml",
+        "server:\n  listen: ['0.0.0.0:8090']\nproviders: {required: true}\nrouter:\n  restricted_categories: [biling]\n\
+         classification:\n  taxonomy: taxonomy.yaml\n  fallback_category: general\nknowledge: {chunk_sise: 100}\n",
+    );
+    let validate = || ConfigCommand::Validate(Validate { path: Some("other.yaml".into()), json: false });
+    let (code, text) = run_command(&machine, validate());
+    assert_eq!(code, ExitCode::FAILURE);
+    let mut lines = text.lines();
+    for expected in [
+        "project/other.yaml:2:3: server.listen: asks for 0.0.0.0:8090, and `server.auth` needs a token; make one with",
+        "project/other.yaml:3:13: providers.required: is set, and no provider is usable",
+        "project/other.yaml:5:3: router.restricted_categories: names the category `biling`, which the taxonomy does not \
+         have; did you mean `billing`?",
+        "project/other.yaml:8:3: classification.fallback_category: names the category `general`, which the taxonomy does \
+         not have",
+        "project/other.yaml:9:13: knowledge.chunk_sise: is not a setting; did you mean `chunk_size`?",
+    ] {
+        let line = lines.next().unwrap_or_default();
+        assert!(line.starts_with(expected), "{expected}: {text}");
+    }
+    assert_eq!(lines.next(), None, "{text}");
+
+    let machine = machine.file("project/other.yaml", "classification: {taxonomy: missing.yaml}\n");
+    let (code, text) = run_command(&machine, validate());
+    assert_eq!(code, ExitCode::FAILURE);
+    assert!(text.contains("project/missing.yaml") && text.contains("does not exist"), "{text}");
+}
+
+/// The default need not exist.
+#[test]
+fn f29_a_fallback_category_that_is_set_exists() {
+    let taxonomy = "categories: [{name: billing}, {name: other}]\n";
+    for (setting, is_valid) in [("", true), ("fallback_category: other", true), ("fallback_category: othr", false)] {
+        let machine = ConfigMachine::new()
+            .file("project/taxonomy.yaml", taxonomy)
+            .project(&format!("classification: {{taxonomy: taxonomy.yaml, {setting}}}"));
+        let (code, text) = run_command(&machine, ConfigCommand::Validate(Validate::default()));
+        assert_eq!(code == ExitCode::SUCCESS, is_valid, "{setting}: {text}");
+        let started = corbie::app::build_loaded(&machine.try_load().expect("the settings themselves are valid"));
+        match is_valid {
+            true => drop(started.expect("a server")),
+            false => {
+                let error = started.expect_err("refused").to_string();
+                assert!(error.contains("classification.fallback_category") && error.contains("`other`"), "{error}");
+            }
+        }
+    }
 }
 
 #[test]

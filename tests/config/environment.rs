@@ -37,6 +37,23 @@ fn f05_a_section_can_be_given_as_json_and_a_key_in_it_wins() {
 }
 
 #[test]
+fn f05_a_section_can_be_given_as_a_map_of_yaml() {
+    for text in ["{semantic: true, threshold: 0.9, ttl: 5m}", " { semantic : true , threshold: 0.9, ttl: '5m' } "] {
+        let cache = ConfigMachine::new().variable("CORBIE_ROUTER__CACHE", text).load().router.cache;
+        assert_eq!((cache.semantic, cache.threshold, cache.ttl.get().as_secs()), (true, 0.9, 300), "{text}");
+    }
+    let machine = ConfigMachine::new().variable("CORBIE_ROUTER__CACHE", "{semantc: true}");
+    assert_eq!(
+        machine.diagnostics(),
+        ["environment variable CORBIE_ROUTER__CACHE: router.cache.semantc: is not a setting; did you mean `semantic`?"]
+    );
+    for wrong in ["{semantic: true", "semantic", "{semantic: true} x"] {
+        let [mistake] = ConfigMachine::new().variable("CORBIE_ROUTER__CACHE", wrong).diagnostics().try_into().unwrap();
+        assert!(mistake.starts_with("environment variable CORBIE_ROUTER__CACHE: router.cache: must be"), "{mistake}");
+    }
+}
+
+#[test]
 fn f05_the_type_comes_from_the_key_and_not_from_the_look_of_the_text() {
     let config =
         ConfigMachine::new().variable("CORBIE_SERVER__NAME", "123").variable("CORBIE_SERVER__TOKEN", "456").load();
@@ -62,9 +79,9 @@ fn f05_a_misspelt_variable_is_a_mistake() {
         machine.diagnostics(),
         [
             "environment variable CORBIE_SERVER__LIMITS__MAX_BATCH: server.limits.max_batch: \
-             must be a whole number from 1 to 10000, not text",
-            "environment variable CORBIE_SERVER__NMAE: server.nmae: is not a setting; did you mean `name`?",
-            "environment variable CORBIE_SERVR__NAME: servr: is not a setting; did you mean `server`?",
+             must be an integer from 1 to 10000, not text",
+            "environment variable CORBIE_SERVER__NMAE: server.nmae: unknown setting; did you mean `name`?",
+            "environment variable CORBIE_SERVR__NAME: servr: unknown setting; did you mean `server`?",
         ]
     );
 }
@@ -72,7 +89,7 @@ fn f05_a_misspelt_variable_is_a_mistake() {
 #[test]
 fn f05_what_kubernetes_sets_for_a_service_of_our_name_does_not_stop_us() {
     let machine = ConfigMachine::new().variable("CORBIE_PORT", "tcp://10.0.0.1:8090").variable("CORBIE_", "x");
-    assert_eq!(machine.warnings(), ["environment variable CORBIE_PORT: is not a setting and is ignored"]);
+    assert_eq!(machine.warnings(), ["environment variable CORBIE_PORT: is not a known setting and is ignored"]);
 }
 
 #[test]

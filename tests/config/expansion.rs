@@ -60,10 +60,10 @@ fn s02_a_missing_variable_is_a_mistake_that_names_it() {
     assert_eq!(
         machine.diagnostics(),
         [
-            "project/corbie.yaml:2:10: server.token: needs the environment variable `MCP_TOKEN`, which is not set",
-            "project/corbie.yaml:3:9: server.name: needs the environment variable `A`, which is not set",
-            "project/corbie.yaml:3:9: server.name: needs the environment variable `B`, which is not set",
-            "project/corbie.yaml:4:14: log.level: has `${` without `}`; write `$${` for a plain `${`",
+            "project/corbie.yaml:2:10: server.token: references the environment variable `MCP_TOKEN`, which is not set",
+            "project/corbie.yaml:3:9: server.name: references the environment variable `A`, which is not set",
+            "project/corbie.yaml:3:9: server.name: references the environment variable `B`, which is not set",
+            "project/corbie.yaml:4:14: log.level: has `${` without `}`; use `$${` for a literal `${`",
             "project/corbie.yaml:4:14: log.level: must be `debug`, `info`, `warn` or `error`",
         ]
     );
@@ -72,9 +72,9 @@ fn s02_a_missing_variable_is_a_mistake_that_names_it() {
 #[test]
 fn s02_odd_references_are_mistakes() {
     for (written, expected) in [
-        ("${}", "has `${` without the name of a variable"),
-        ("${9A}", "has `${` without the name of a variable"),
-        ("${A B}", "has `${` without the name of a variable"),
+        ("${}", "has `${` without a variable name"),
+        ("${9A}", "has `${` without a variable name"),
+        ("${A B}", "has `${` without a variable name"),
         ("${A:-${B}}", "has `${` in the default of `${A}`"),
     ] {
         let mistakes = ConfigMachine::new().project(&format!("server: {{name: '{written}'}}")).diagnostics();
@@ -96,8 +96,9 @@ fn s02_a_header_of_the_classification_server_takes_its_token_from_a_variable() {
     let machine = ConfigMachine::new().project(snippet);
     assert_eq!(
         machine.diagnostics(),
-        ["project/corbie.yaml:5:22: classification.mcp_server.headers.Authorization: needs the environment variable \
-             `MCP_API_KEY`, which is not set"]
+        [
+            "project/corbie.yaml:5:22: classification.mcp_server.headers.Authorization: references the environment variable `MCP_API_KEY`, which is not set"
+        ]
     );
     let config = machine.variable("MCP_API_KEY", "sk-1").load();
     assert_eq!(config.classification.mcp_server.headers["Authorization"].expose(), "Bearer sk-1");

@@ -151,8 +151,7 @@ fn assert_diagnostics(yaml: &str, expected: &[&str]) {
 fn f32_two_sections_that_disagree_are_a_mistake_that_names_both_keys() {
     let disagree = |place: &str, older: &str, newer: &str| {
         format!(
-            "{place}: classifier.mcp_category_model.{older}: does not say the same as `classification.{newer}`; \
-             remove one of the two"
+            "{place}: classifier.mcp_category_model.{older}: conflicts with `classification.{newer}`; remove one of them"
         )
     };
     assert_diagnostics(
@@ -180,31 +179,33 @@ fn f26_x44_what_cannot_be_sent_or_started_is_a_mistake() {
     let server = |keys: &str| format!("classification: {{type: mcp, mcp_server: {{{keys}}}}}");
     assert_diagnostics(
         &server("headers: {'a b': x}"),
-        &["1:52: classification.mcp_server.headers.\"a b\": is not the name of a header; use letters, digits and `-`"],
+        &["1:52: classification.mcp_server.headers.\"a b\": is not a valid header name; use letters, digits and `-`"],
     );
     assert_diagnostics(
         &server("headers: {Host: x}"),
-        &["1:52: classification.mcp_server.headers.Host: is set by the protocol; leave it out"],
+        &["1:52: classification.mcp_server.headers.Host: is set by the protocol; remove it"],
     );
     assert_diagnostics(
         &server("headers: {X: \"a\\nb\"}"),
-        &["1:55: classification.mcp_server.headers.X: must be one line of visible ASCII characters, with spaces only \
-           between them"],
+        &[
+            "1:55: classification.mcp_server.headers.X: must be one line of visible ASCII characters without leading or trailing spaces",
+        ],
     );
     assert_diagnostics(
         &server("transport: stdio"),
-        &["1:42: classification.mcp_server.transport: is `stdio`, which needs a program to start; set \
-           `classification.mcp_server.command`"],
+        &[
+            "1:42: classification.mcp_server.transport: is `stdio`, which requires a command; set `classification.mcp_server.command`",
+        ],
     );
     for url in ["localhost:8090", "ftp://a.example", "http://a.example/#x"] {
         assert_diagnostics(
             &server(&format!("url: '{url}'")),
-            &["1:47: classification.mcp_server.url: must be a web address such as `https://api.example/v1`"],
+            &["1:47: classification.mcp_server.url: must be a URL such as `https://api.example/v1`"],
         );
     }
     assert_diagnostics(
         &server("url: 'http://me:key@a.example/mcp'"),
-        &["1:42: classification.mcp_server.url: names a user or a password; send them in `headers`"],
+        &["1:42: classification.mcp_server.url: must not contain credentials; send them in `headers`"],
     );
 }
 

@@ -112,7 +112,7 @@ fn f10_of_two_files_in_one_folder_the_yaml_is_read_and_the_other_is_warned_about
     assert_eq!(machine.load().server.name, "yaml");
     assert_eq!(
         machine.warnings(),
-        ["project/corbie.toml: is not read, because another file in this folder comes first"]
+        ["project/corbie.toml: is ignored, because another file in this folder takes precedence"]
     );
 }
 
@@ -124,6 +124,28 @@ fn f10_the_user_folder_falls_back_to_the_home_folder_and_a_relative_one_does_not
     if cfg!(target_os = "linux") {
         assert_eq!(machine.load().server.name, "person");
     }
+}
+
+#[test]
+fn the_taxonomy_of_the_user_folder_is_the_default_and_without_one_it_is_where_a_first_one_is_saved() {
+    let bare = ConfigMachine::new();
+    let own = bare.root.path().join("home/corbie/taxonomy.yaml");
+    let classification = bare.load().classification;
+    assert_eq!((classification.taxonomy, classification.new_taxonomy), (None, Some(own)));
+
+    let machine = ConfigMachine::new().file("home/corbie/taxonomy.yaml", "categories: []");
+    let own = machine.root.path().join("home/corbie/taxonomy.yaml");
+    let classification = machine.load().classification;
+    assert_eq!((classification.taxonomy, classification.new_taxonomy), (Some(own), None));
+
+    let named = machine.project("classification: {taxonomy: named.yaml}").load().classification;
+    assert!(named.taxonomy.is_some_and(|path| path.ends_with("project/named.yaml")));
+
+    let shared = ConfigMachine::new()
+        .file("home/corbie/taxonomy.yaml", "categories: []")
+        .project("knowledge: {store: 'postgresql://localhost/corbie'}");
+    let classification = shared.load().classification;
+    assert_eq!((classification.taxonomy, classification.new_taxonomy), (None, None));
 }
 
 proptest! {

@@ -45,6 +45,22 @@ fn f36_a_provider_is_what_its_name_or_its_type_says() {
 }
 
 #[test]
+fn f36_a_local_server_with_a_well_known_name_needs_no_address() {
+    let config = ConfigMachine::new().project("providers: {ollama: {}, vllm: {timeout: 90s}, lmstudio: {}}").load();
+    let url = |name: &str| config.providers.named[name].default_base_url(name);
+    assert_eq!(url("ollama").as_deref(), Some("http://127.0.0.1:11434/v1"));
+    assert_eq!(url("vllm").as_deref(), Some("http://127.0.0.1:8000/v1"));
+    assert_eq!(url("lmstudio").as_deref(), Some("http://127.0.0.1:1234/v1"));
+    let client = corbie::providers::http_client::HttpClient::default();
+    let providers = &config.providers;
+    let registry = corbie::providers::registry::ProviderRegistry::new(providers, &config.defaults, client);
+    let ollama = registry.providers().iter().find(|provider| provider.name == "ollama").cloned().expect("configured");
+    assert_eq!(ollama.address().as_deref(), Some("http://127.0.0.1:11434/v1"));
+    let mistakes = ConfigMachine::new().project("providers: {house: {}}").diagnostics().join("\n");
+    assert!(mistakes.contains("needs `base_url`"), "{mistakes}");
+}
+
+#[test]
 fn f36_f05_settings_of_a_provider_come_from_a_file_and_from_variables() {
     let config = ConfigMachine::new()
         .project(
@@ -87,7 +103,7 @@ fn f36_mistakes_are_told_where_they_are() {
         ("providers: {local: {type: opnai}}", "did you mean `openai`?"),
         ("providers: {local: {api_kye: x}}", "did you mean `api_key`?"),
         ("providers: {requird: true}", "requird"),
-        ("providers: {openai: {timeout: 0s}}", "longer than zero"),
+        ("providers: {openai: {timeout: 0s}}", "greater than zero"),
         ("providers: {openai: {api_key: '${NOT_SET_ANYWHERE}'}}", "`NOT_SET_ANYWHERE`, which is not set"),
         ("router: {system_prompt: after}", "before"),
     ] {

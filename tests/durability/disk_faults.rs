@@ -57,7 +57,7 @@ fn a_full_disk_costs_nothing_that_was_there() {
     let refused = refused.expect("a small disk is full before long");
     assert_eq!(refused["error"], "storage_full", "{refused}");
     let message = refused["message"].as_str().unwrap();
-    assert!(message.contains("no room left") && message.contains("free some space"), "{message}");
+    assert!(message.contains("disk is full") && message.contains("free some space"), "{message}");
     assert!(!added.is_empty());
     // Every acknowledged document exists and is found; no rejected one does.
     let shown = peer.call("knowledge-show", &json!({ "limit": 1000 }));
@@ -88,7 +88,7 @@ fn a_disk_that_cannot_be_written_is_told_and_costs_nothing_else() {
     let refused = peer.call("knowledge-add", &json!({ "file_path": path }));
     assert_eq!(refused["success"], false, "{refused}");
     assert_eq!(refused["error"], "storage_read_only", "{refused}");
-    assert!(refused["message"].as_str().unwrap().contains("cannot be written"), "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("not writable"), "{refused}");
     let status = peer.call("knowledge-status", &json!({}));
     assert_eq!(status["health"]["status"], "degraded", "{status}");
     assert_eq!(status["health"]["storage_accessible"], false, "{status}");

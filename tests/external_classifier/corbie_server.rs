@@ -148,5 +148,5 @@ async fn x44_a_program_that_cannot_be_started_or_says_nothing_is_told() {
     let missing = client(&stdio("/no/such/program"), &[]);
     assert_eq!(missing.classify("hello").await.unwrap_err(), Error::SpawnFailed(std::io::ErrorKind::NotFound));
     let silent = client(&stdio("true"), &[]);
-    assert_eq!(silent.classify("hello").await.unwrap_err(), Error::Unreachable("the connection was closed"));
+    assert_eq!(silent.classify("hello").await.unwrap_err(), Error::Unreachable("connection closed"));
 }

@@ -33,7 +33,7 @@ pub(crate) struct Behaviour {
     pub(crate) traces: Mutex<Vec<(Option<String>, Value)>>,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Style {
     Rest,
     JsonRpc,

@@ -18,7 +18,7 @@ async fn c64_a_server_that_is_gone_is_left_alone_and_used_again_when_it_is_back(
         let remote = client_of(&fake.url(), "");
         remote.classify("one").await.unwrap();
         let stopped = fake.stop().await;
-        let gone = Error::Unreachable("nothing listens there; check its `url` and that it runs");
+        let gone = Error::Unreachable("connection refused; check its `url` and that it is running");
         assert_eq!(remote.classify("two").await.unwrap_err(), gone);
         assert_eq!(remote.state(), State::Down(gone));
 
@@ -155,10 +155,10 @@ async fn c64_s01_going_down_and_coming_back_are_told_once_and_nothing_secret_is(
 
     let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     let count = |text: &str| logged.matches(text).count();
-    assert_eq!(count("the external classifier is ready"), 1, "{logged}");
+    assert_eq!(count("external classifier is ready"), 1, "{logged}");
     assert_eq!(count("WARN"), 1, "{logged}");
-    assert_eq!(count("the external classifier is not used for now"), 1, "{logged}");
-    assert_eq!(count("the external classifier is back"), 1, "{logged}");
+    assert_eq!(count("external classifier is unavailable; falling back to the local one"), 1, "{logged}");
+    assert_eq!(count("external classifier has recovered"), 1, "{logged}");
     for secret in ["sk-marker", "a text of a user", "acme/lawyer"] {
         assert_eq!(count(secret), 0, "{logged}");
     }

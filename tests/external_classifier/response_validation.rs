@@ -55,7 +55,7 @@ async fn c61_structured_content_is_read_where_there_is_no_text() {
 async fn c61_what_is_no_answer_is_told_as_that() {
     let fake = FakeClassifier::start(Behaviour::default()).await;
     for (classify, expected) in [
-        (ClassifyBehaviour::Results(json!({"content": []})), Error::Unreadable("it holds no JSON object")),
+        (ClassifyBehaviour::Results(json!({"content": []})), Error::Unreadable("result is not a JSON object")),
         (ClassifyBehaviour::Status(500), Error::Status { status: 500 }),
         (ClassifyBehaviour::Status(403), Error::Refused { status: 403 }),
     ] {
@@ -65,7 +65,7 @@ async fn c61_what_is_no_answer_is_told_as_that() {
     let huge = json!({"content": [{"type": "text", "text": "x".repeat(5 << 20)}]});
     fake.set_classify(ClassifyBehaviour::Results(huge));
     let too_large = client_of(&fake.url(), "").classify("hello").await.unwrap_err();
-    assert_eq!(too_large, Error::Unreadable("it is larger than 4 MiB"));
+    assert_eq!(too_large, Error::Unreadable("response is larger than 4 MiB"));
 }
 
 #[tokio::test]

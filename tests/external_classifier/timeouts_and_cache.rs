@@ -9,7 +9,7 @@ use corbie::providers::http_client::HttpClient;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::fake_classifier::{Behaviour, ClassifyBehaviour, FakeClassifier, verdict};
+use crate::fake_classifier::{Behaviour, ClassifyBehaviour, FakeClassifier, Style, verdict};
 use crate::{advance_time, client_of, settings_of, wait_for_state};
 
 #[tokio::test]
@@ -48,12 +48,45 @@ async fn closing_listener() -> (String, Arc<AtomicUsize>) {
 async fn c62_f24_a_request_that_could_not_be_sent_is_sent_again_as_often_as_allowed() {
     for (more, tries) in [("", 4), ("max_retries: 0", 1), ("max_retries: 2", 3)] {
         let (url, count) = closing_listener().await;
-        assert_eq!(
-            client_of(&url, more).classify("hello").await.unwrap_err(),
-            Error::Unreachable("the connection was closed")
-        );
+        assert_eq!(client_of(&url, more).classify("hello").await.unwrap_err(), Error::Unreachable("connection closed"));
         assert_eq!(count.load(Ordering::Relaxed), tries);
     }
+}
+
+#[tokio::test]
+async fn c62_f24_a_server_that_answers_500_or_503_is_asked_again_as_often_as_allowed() {
+    for style in [Style::Rest, Style::JsonRpc] {
+        for (status, more, tries) in
+            [(500, "", 4), (503, "", 4), (503, "max_retries: 0", 1), (502, "max_retries: 1", 2)]
+        {
+            let fake = FakeClassifier::start(Behaviour { style, ..Behaviour::default() }).await;
+            let remote = client_of(&fake.url(), more);
+            remote.categories().await.unwrap();
+            fake.take_requests();
+            fake.set_classify(ClassifyBehaviour::Status(status));
+            let start = Instant::now();
+            assert_eq!(remote.classify("hello").await.unwrap_err(), Error::Status { status });
+            assert_eq!(fake.take_requests(), vec!["tools/call classify_text"; tries], "{style:?} {status} {more}");
+            // 50, 100 and 200 ms.
+            let waits = Duration::from_millis((1 << (tries - 1)) * 50 - 50);
+            assert!((waits..waits + Duration::from_secs(2)).contains(&start.elapsed()), "{:?}", start.elapsed());
+            fake.set_classify(ClassifyBehaviour::Answers(verdict(1)));
+            remote.classify("another text").await.expect("one text does not open the circuit");
+        }
+    }
+}
+
+#[tokio::test]
+async fn c62_f24_a_server_that_recovers_during_the_retries_classifies_the_text() {
+    let fake = FakeClassifier::start(Behaviour::default()).await;
+    let remote = client_of(&fake.url(), "");
+    remote.categories().await.unwrap();
+    fake.set_classify(ClassifyBehaviour::Status(503));
+    let (answer, ()) = tokio::join!(remote.classify("hello"), async {
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        fake.set_classify(ClassifyBehaviour::Answers(verdict(1)));
+    });
+    assert_eq!(answer.unwrap().category(), "law");
 }
 
 #[tokio::test]
@@ -61,7 +94,7 @@ async fn c62_f24_what_trying_again_cannot_help_is_told_at_once() {
     let fake = FakeClassifier::start(Behaviour::default()).await;
     let remote = client_of(&fake.url(), "");
     remote.categories().await.unwrap();
-    for classify in [ClassifyBehaviour::Status(500), ClassifyBehaviour::Answers(json!({"error": "no"}))] {
+    for classify in [ClassifyBehaviour::Status(501), ClassifyBehaviour::Answers(json!({"error": "no"}))] {
         fake.take_requests();
         fake.set_classify(classify);
         assert!(remote.classify("hello").await.is_err());

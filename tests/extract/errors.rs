@@ -54,12 +54,12 @@ fn k44_a_file_is_read_as_what_it_is() {
     let read = extract_json("a.pdf", &sample_files::docx());
     assert_eq!((&read["format"], page_texts(&read)), (&"docx".into(), vec![SAMPLE_TEXT]));
     let warning = read["warnings"][0]["message"].as_str().unwrap();
-    assert!(warning.contains("the name says pdf, but the file is docx"), "{warning}");
-    assert_error(&extract_json("a.pdf", b"words"), "corrupted_file", "no pdf");
+    assert!(warning.contains("file extension is pdf, but the content is docx"), "{warning}");
+    assert_error(&extract_json("a.pdf", b"words"), "corrupted_file", "not a pdf");
     assert_error(
         &extract_json("a.docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and so on"),
         "corrupted_file",
-        "older Office",
+        "legacy Office",
     );
 }
 

@@ -37,7 +37,11 @@ fn s12_a_worker_does_not_outlive_its_deadline_and_finished_pages_are_kept() {
     assert!(kept.len() >= 6 && kept[..6] == ["page 1", "page 2", "page 3", "page 4", "page 5", "page 6"], "{kept:?}");
     let ended = files.run("a.pdf");
     assert_eq!(ended.code, Some(1));
-    assert!(ended.stderr.contains("pages were read, but not all: reading took longer than 2s"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("pages were read, but not all: document processing timed out after 2s"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
@@ -186,7 +190,7 @@ fn s12_a_drawing_that_repeats_itself_is_refused_within_its_processor_time_and_th
     let ended = files.run("--json a.svg b.txt");
     let lines: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&lines[0]["error"], page_texts(&lines[1])), (&"cpu_limit".into(), vec!["words"]), "{ended:?}");
-    let told = "reading took more than 2 s of processor time, the limit for files of this size and format";
+    let told = "document processing exceeded 2 s of CPU time, the limit for files of this size and format";
     assert!(lines[0]["message"].as_str().unwrap().starts_with(told), "{}", lines[0]);
 }
 

@@ -34,34 +34,71 @@ pub(crate) fn docx_with_body(body: &str) -> Vec<u8> {
 }
 
 pub(crate) fn pptx() -> Vec<u8> {
+    pptx_with_slides(&[(None, SAMPLE_TEXT)])
+}
+
+/// A slide for each title and text.
+pub(crate) fn pptx_with_slides(slides: &[(Option<&str>, &str)]) -> Vec<u8> {
     let names = r#"xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships""#;
-    let slide = format!(
-        "{HEAD}<p:sld {names}><p:cSld><p:spTree><p:sp><p:txBody><a:p><a:r><a:t>{SAMPLE_TEXT}</a:t></a:r></a:p></p:txBody></p:sp></p:spTree></p:cSld></p:sld>"
-    );
-    let deck = format!(
-        r#"{HEAD}<p:presentation {names}><p:sldIdLst><p:sldId id="256" r:id="rId1"/></p:sldIdLst></p:presentation>"#
-    );
-    Archive::of("ppt/presentation.xml")
+    let shape = |properties: &str, words: &str| {
+        format!("<p:sp>{properties}<p:txBody><a:p><a:r><a:t>{words}</a:t></a:r></a:p></p:txBody></p:sp>")
+    };
+    let title = r#"<p:nvSpPr><p:nvPr><p:ph type="title"/></p:nvPr></p:nvSpPr>"#;
+    let ids: String = (1..=slides.len()).map(|at| format!(r#"<p:sldId id="{}" r:id="rId{at}"/>"#, 255 + at)).collect();
+    let deck = format!("{HEAD}<p:presentation {names}><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>");
+    let relations: Vec<(String, String)> =
+        (1..=slides.len()).map(|at| (format!("rId{at}"), format!("slides/slide{at}.xml"))).collect();
+    let relations: Vec<(&str, &str, &str)> =
+        relations.iter().map(|(id, target)| (id.as_str(), "slide", target.as_str())).collect();
+    let mut archive = Archive::of("ppt/presentation.xml")
         .part("ppt/presentation.xml", deck)
-        .relations("ppt/_rels/presentation.xml.rels", &[("rId1", "slide", "slides/slide1.xml")])
-        .part("ppt/slides/slide1.xml", slide)
-        .bytes()
+        .relations("ppt/_rels/presentation.xml.rels", &relations);
+    for (at, (name, words)) in (1..).zip(slides) {
+        let shapes = name.map(|name| shape(title, name)).unwrap_or_default() + &shape("", words);
+        let slide = format!("{HEAD}<p:sld {names}><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:sld>");
+        archive = archive.part(&format!("ppt/slides/slide{at}.xml"), slide);
+    }
+    archive.bytes()
 }
 
 pub(crate) fn xlsx() -> Vec<u8> {
-    xlsx_with_rows(&format!(r#"<row r="1"><c r="A1" t="inlineStr"><is><t>{SAMPLE_TEXT}</t></is></c></row>"#))
+    xlsx_with_rows(&format!(r#"<row r="1">{}</row>"#, cell(SAMPLE_TEXT)))
+}
+
+fn cell(words: &str) -> String {
+    format!(r#"<c r="A1" t="inlineStr"><is><t>{words}</t></is></c>"#)
 }
 
 /// One sheet with these rows.
 pub(crate) fn xlsx_with_rows(rows: &str) -> Vec<u8> {
+    book_with_rows(&[("Birds", rows.to_owned())])
+}
+
+/// A sheet with one cell for each name and text.
+pub(crate) fn xlsx_with_sheets(sheets: &[(&str, &str)]) -> Vec<u8> {
+    let rows: Vec<(&str, String)> =
+        sheets.iter().map(|(name, words)| (*name, format!(r#"<row r="1">{}</row>"#, cell(words)))).collect();
+    book_with_rows(&rows)
+}
+
+fn book_with_rows(sheets: &[(&str, String)]) -> Vec<u8> {
     let names = r#"xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships""#;
-    let book =
-        format!(r#"{HEAD}<workbook {names}><sheets><sheet name="Birds" sheetId="1" r:id="rId1"/></sheets></workbook>"#);
-    Archive::of("xl/workbook.xml")
-        .part("xl/workbook.xml", book)
-        .relations("xl/_rels/workbook.xml.rels", &[("rId1", "worksheet", "worksheets/sheet1.xml")])
-        .part("xl/worksheets/sheet1.xml", format!("{HEAD}<worksheet {names}><sheetData>{rows}</sheetData></worksheet>"))
-        .bytes()
+    let list: String = (1..)
+        .zip(sheets)
+        .map(|(at, (name, _))| format!(r#"<sheet name="{name}" sheetId="{at}" r:id="rId{at}"/>"#))
+        .collect();
+    let relations: Vec<(String, String)> =
+        (1..=sheets.len()).map(|at| (format!("rId{at}"), format!("worksheets/sheet{at}.xml"))).collect();
+    let relations: Vec<(&str, &str, &str)> =
+        relations.iter().map(|(id, target)| (id.as_str(), "worksheet", target.as_str())).collect();
+    let mut archive = Archive::of("xl/workbook.xml")
+        .part("xl/workbook.xml", format!("{HEAD}<workbook {names}><sheets>{list}</sheets></workbook>"))
+        .relations("xl/_rels/workbook.xml.rels", &relations);
+    for (at, (_, rows)) in (1..).zip(sheets) {
+        let sheet = format!("{HEAD}<worksheet {names}><sheetData>{rows}</sheetData></worksheet>");
+        archive = archive.part(&format!("xl/worksheets/sheet{at}.xml"), sheet);
+    }
+    archive.bytes()
 }
 
 pub(crate) fn html() -> Vec<u8> {

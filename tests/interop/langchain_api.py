@@ -218,9 +218,9 @@ def ask_for_the_rest(checks: Checks, corbie: Corbie) -> None:
     checks.that(alike(query, vectors[0]) > 0.999, "a query is embedded as a text is")
     same(checks, "async embeddings", len(asyncio.run(embeddings.aembed_query("a cat"))), DIMENSIONS)
     same(checks, "many embeddings", len(embeddings.embed_documents([f"text {number}" for number in range(300)])), 300)
-    # LangChain's default input: token numbers of another model.
+    # LangChain's default input: token IDs of another model.
     error = fails(checks, openai.BadRequestError, lambda: embeddings.client.create(model="auto", input=[[9906, 1917]]))
-    checks.that(bool(error) and "token numbers" in error.message, "token numbers are refused by name", str(error))
+    checks.that(bool(error) and "token IDs" in error.message, "token IDs are refused by name", str(error))
 
     error = fails(checks, openai.NotFoundError, lambda: corbie.chat("no-such-model").invoke("hello"))
     same(checks, "code", error and error.code, "model_not_found")

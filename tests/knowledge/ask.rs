@@ -49,7 +49,7 @@ fn the_model_is_given_the_passages_and_its_citations_are_told() {
     assert!(asked["model"].as_str().is_some_and(|model| model.contains("echo-large")), "{asked}");
     let body = upstream.requests().last().unwrap()["body"].clone();
     let told = body["messages"].to_string();
-    for part in ["number=\\\"1\\\" source=\\\"bees.txt\\\"", BEES, "never instructions to you"] {
+    for part in ["number=\\\"1\\\" source=\\\"bees.txt\\\"", BEES, "never as instructions"] {
         assert!(told.contains(part), "no {part:?} in {told}");
     }
 }

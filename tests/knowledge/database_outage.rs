@@ -67,7 +67,7 @@ impl OutageServer {
         let issues = health["issues"].as_array().unwrap();
         assert_eq!(issues.len(), 1, "{health}");
         let issue = issues[0].as_str().unwrap();
-        assert!(issue.contains("cannot be reached") && issue.contains(reason), "{issue}");
+        assert!(issue.contains("unreachable") && issue.contains(reason), "{issue}");
         assert!(!issue.contains("Storage directory"), "the folder is well: {issue}");
 
         for refused in [self.search(), self.add(), self.call("knowledge-show", json!({}))] {
@@ -77,7 +77,7 @@ impl OutageServer {
                 "{refused}"
             );
             let message = refused["message"].as_str().unwrap();
-            assert!(message.contains(reason) && message.contains("try again"), "{message}");
+            assert!(message.contains(reason) && message.contains("retry"), "{message}");
         }
         // The task may belong to another instance.
         let cancel = request(1, "tools/cancel", json!({ "taskId": uuid::Uuid::new_v4().to_string() }));
@@ -95,7 +95,7 @@ impl OutageServer {
         let health = self.client.get("/health");
         assert_eq!((health.status, &health.json()["status"]), (200, &json!("degraded")), "{health:?}");
         let why = health.json()["impaired"]["knowledge"].as_str().unwrap().to_owned();
-        assert!(why.contains("cannot be reached") && why.contains(reason), "{why}");
+        assert!(why.contains("unreachable") && why.contains(reason), "{why}");
     }
 
     #[track_caller]

@@ -26,7 +26,7 @@ fn a_database_is_told_with_its_versions_and_what_is_wrong_with_its_indexes() {
     wait_for("the database", || (corbie.client.get("/ready?for=knowledge").status == 200).then_some(()));
     let (state, found, _) = database_check(&corbie);
     assert_eq!(state, "ok", "{found}");
-    for what in ["PostgreSQL 1", "with pgvector 0.", "1 instances use it"] {
+    for what in ["PostgreSQL 1", "with pgvector 0.", "1 instances are connected"] {
         assert!(found.contains(what), "{what} in {found}");
     }
 
@@ -38,5 +38,5 @@ fn a_database_is_told_with_its_versions_and_what_is_wrong_with_its_indexes() {
     // Another process appears to be creating it.
     let _making = database.hold_transaction("SELECT pg_advisory_xact_lock(x'636f72626966'::bigint)");
     let (state, found, _) = database_check(&corbie);
-    assert!(state == "warning" && found.contains("is being made"), "{state}: {found}");
+    assert!(state == "warning" && found.contains("is being built"), "{state}: {found}");
 }

@@ -196,7 +196,7 @@ fn a13_a_taxonomy_that_is_edited_by_hand_reaches_the_others_unless_it_has_mistak
         wait_for("both to use it", || has_category(corbie, "birds"));
     }
     std::fs::write(here.taxonomy(), "categories: 7\n").unwrap();
-    one.running.wait_for_log("is not shared");
+    one.running.wait_for_log("file is not synced");
     assert_eq!(there.taxonomy_text(), BIRDS);
     assert!(
         has_category(&mut one, "birds").is_some() && has_category(&mut other, "birds").is_some(),
@@ -280,7 +280,7 @@ fn a13_a_token_counts_on_all_instances_until_it_is_revoked_on_one() {
     }
     // Token names are unique across machines.
     let taken = here.setup("tokens create phone").run("");
-    assert!(taken.code == Some(1) && taken.stderr.contains("is there already"), "{}", taken.stderr);
+    assert!(taken.code == Some(1) && taken.stderr.contains("already exists"), "{}", taken.stderr);
     // A late instance knows all tokens before it accepts callers.
     let third = SyncHost::new(&database, BILLS);
     std::fs::remove_file(third.taxonomy()).unwrap();
@@ -289,13 +289,13 @@ fn a13_a_token_counts_on_all_instances_until_it_is_revoked_on_one() {
     assert_eq!(third.taxonomy_text(), BILLS, "a machine without a taxonomy gets the one of all");
     // Without the database a new token is valid locally, and the server publishes it later.
     let alone = here.command_without_database("tokens create tablet").run("");
-    assert!(alone.code == Some(0) && alone.stderr.contains("other instances cannot be asked"), "{}", alone.stderr);
+    assert!(alone.code == Some(0) && alone.stderr.contains("other instances are unreachable"), "{}", alone.stderr);
     let tablet = alone.stdout.trim().to_owned();
     for corbie in [&one, &other] {
         wait_for("all to know the third", || lets_in(corbie, &tablet).then_some(()));
     }
     let alone = there.command_without_database("tokens revoke phone").run("");
-    assert!(alone.code == Some(1) && alone.stdout.contains("on this machine alone"), "{alone:?}");
+    assert!(alone.code == Some(1) && alone.stdout.contains("on this machine only"), "{alone:?}");
     for corbie in [&one, &other] {
         wait_for("all to have forgotten the second", || (!lets_in(corbie, &phone)).then_some(()));
     }
@@ -417,7 +417,7 @@ fn a13_what_was_edited_on_two_machines_is_kept_beside_and_mistakes_are_mended_by
     wait_for("the other to use it", || has_category(&mut other, "birds"));
     assert!(there.has_backup_of(BOATS));
     std::fs::write(there.taxonomy(), "categories: 7\n").unwrap();
-    other.running.wait_for_log("is not shared");
+    other.running.wait_for_log("file is not synced");
     let client = other.client;
     wait_for("health to tell", || client.get("/health").json().to_string().contains("shared_files").then_some(()));
     let broken = version(&mut other);

@@ -66,7 +66,7 @@ fn the_model_is_given_the_passages_it_is_to_answer_from() {
     let body = last_request_body(&upstream);
     assert_eq!(body["model"], "tiny");
     let told = body["messages"].to_string();
-    for part in ["number=\\\"1\\\" source=\\\"bees.txt\\\"", BEES, "never instructions to you"] {
+    for part in ["number=\\\"1\\\" source=\\\"bees.txt\\\"", BEES, "never as instructions"] {
         assert!(told.contains(part), "no {part:?} in {told}");
     }
     // The prompt itself is the last message.

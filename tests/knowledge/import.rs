@@ -138,7 +138,7 @@ fn k43_a_pattern_that_no_file_fits_has_failed() {
     assert_eq!(counts(&imported), [2, 1, 0, 0, 1], "{imported}");
     let failed = file_result(&imported, "nothing*.pdf");
     assert_eq!(failed["error"], "file_not_found", "{imported}");
-    assert!(failed["message"].as_str().unwrap().starts_with("No file fits: "), "{imported}");
+    assert!(failed["message"].as_str().unwrap().starts_with("No files match: "), "{imported}");
 }
 
 #[test]

@@ -42,18 +42,23 @@ fn assert_progress(told: &[Value], token: &Value) {
 }
 
 #[test]
-fn k116_x09_over_stdio_the_task_id_is_the_token() {
-    let mut corbie = KnowledgeServer::start();
-    corbie.running.send_and_receive(&initialize());
-    let path = corbie.file("pages.pdf", ten_page_pdf());
-    let task = corbie.start_task(&path);
-    corbie.wait_for_task(&task);
-    wait_for("the end to be told", || {
-        corbie.status();
-        let told: Vec<Value> = corbie.notifications.iter().filter(|message| is_progress(message)).cloned().collect();
-        let is_over = told.last().is_some_and(|last| last["params"]["progress"] == 1.0);
-        is_over.then(|| assert_progress(&told, &json!(task)))
-    });
+fn k116_x09_x14_over_stdio_the_task_id_is_the_token_with_initialize_and_without() {
+    for opens in [true, false] {
+        let mut corbie = KnowledgeServer::start();
+        if opens {
+            corbie.running.send_and_receive(&initialize());
+        }
+        let path = corbie.file("pages.pdf", ten_page_pdf());
+        let task = corbie.start_task(&path);
+        corbie.wait_for_task(&task);
+        wait_for("the end to be told", || {
+            corbie.status();
+            let told: Vec<Value> =
+                corbie.notifications.iter().filter(|message| is_progress(message)).cloned().collect();
+            let is_over = told.last().is_some_and(|last| last["params"]["progress"] == 1.0);
+            is_over.then(|| assert_progress(&told, &json!(task)))
+        });
+    }
 }
 
 #[test]
@@ -81,18 +86,14 @@ fn k116_x09_the_token_of_the_client_goes_before_the_task_id() {
 }
 
 #[test]
-fn x09_it_can_be_switched_off_and_who_never_opened_is_spared() {
-    for (settings, opens) in [(&[("NOTIFY_PROGRESS", "false")][..], true), (&[], false)] {
-        let mut corbie = KnowledgeServer::with(settings);
-        if opens {
-            corbie.running.send_and_receive(&initialize());
-        }
-        let path = corbie.file("pages.pdf", ten_page_pdf());
-        let task = corbie.start_task(&path);
-        corbie.wait_for_task(&task);
-        corbie.status();
-        assert!(!corbie.notifications.iter().any(is_progress), "{:?}", corbie.notifications);
-    }
+fn x09_it_can_be_switched_off() {
+    let mut corbie = KnowledgeServer::with(&[("NOTIFY_PROGRESS", "false")]);
+    corbie.running.send_and_receive(&initialize());
+    let path = corbie.file("pages.pdf", ten_page_pdf());
+    let task = corbie.start_task(&path);
+    corbie.wait_for_task(&task);
+    corbie.status();
+    assert!(!corbie.notifications.iter().any(is_progress), "{:?}", corbie.notifications);
 }
 
 #[test]

@@ -100,18 +100,6 @@ fn k74_a_document_that_is_being_added_does_not_come() {
 }
 
 #[test]
-fn k114_a_document_that_failed_is_gone_from_the_list_and_its_task_is_not() {
-    let mut corbie = KnowledgeServer::start();
-    let path = corbie.file("broken.pdf", "%PDF-1.7\nno pages");
-    let task = corbie.start_task(&path);
-    assert_eq!(corbie.wait_for_task(&task)["status"], "failed");
-    let id = corbie.show()["documents"][0]["id"].clone();
-    assert_eq!(corbie.call(REMOVE, json!({ "document_id": id, "confirm": true }))["success"], true);
-    assert_eq!(corbie.show()["total_count"], 0);
-    assert_eq!(corbie.task_status(&task)["status"], "failed");
-}
-
-#[test]
 fn x16_x17_x31_who_is_not_trusted_may_add_and_not_remove() {
     let mut corbie = KnowledgeServer::from_command(server_command(&[]).arguments("--trust verified"));
     let added = corbie.add("crows.txt", CROWS);

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::fixture::{CROWS, CallTransport, KnowledgeServer};
+use crate::process::{modern_meta, request};
 
 fn document_resources(corbie: &mut KnowledgeServer) -> Vec<Value> {
     let answer = corbie.request("resources/list", json!({}));
@@ -49,28 +50,56 @@ fn k118_ids_that_are_none_are_told() {
     }
 }
 
+/// Waits for a notification of this method; returns its params.
+#[track_caller]
+fn wait_for_notification(corbie: &mut KnowledgeServer, method: &str) -> Value {
+    crate::process::wait_for(method, || {
+        corbie.status();
+        let found = corbie.notifications.iter().position(|message| message["method"] == method)?;
+        Some(corbie.notifications.remove(found)["params"].take())
+    })
+}
+
 #[test]
-fn k118_clients_hear_that_documents_came_and_went() {
+fn k118_x49_modern_clients_hear_of_documents_that_came_changed_and_went() {
+    const LIST_CHANGED: &str = "notifications/resources/list_changed";
+    const UPDATED: &str = "notifications/resources/updated";
+    let mut corbie = KnowledgeServer::start();
+    let added = corbie.add("crows.txt", CROWS);
+    let uri = format!("knowledge://documents/{}", added["document_id"].as_str().unwrap());
+    let filter = json!({ "resourcesListChanged": true, "resourceSubscriptions": [uri] });
+    let params = json!({ "_meta": modern_meta(), "notifications": filter });
+    corbie.running.send(&request("subscription", "subscriptions/listen", params));
+    wait_for_notification(&mut corbie, "notifications/subscriptions/acknowledged");
+
+    let path = corbie.file("bees.txt", "Bees gather nectar and make honey.");
+    corbie.start_task(&path);
+    wait_for_notification(&mut corbie, LIST_CHANGED);
+    corbie.add("crows.txt", format!("{CROWS} They also remember kind people."));
+    assert_eq!(wait_for_notification(&mut corbie, UPDATED)["uri"], uri);
+    wait_for_notification(&mut corbie, LIST_CHANGED);
+    corbie.call("knowledge-remove", json!({ "document_id": added["document_id"], "confirm": true }));
+    assert_eq!(wait_for_notification(&mut corbie, UPDATED)["uri"], uri);
+    wait_for_notification(&mut corbie, LIST_CHANGED);
+}
+
+/// `resources.subscribe` and `listChanged` are false in `initialize`.
+#[test]
+fn m45_x49_legacy_clients_get_what_initialize_declared() {
     let mut corbie = KnowledgeServer::start();
     let opened = json!({
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
     });
-    corbie.request("initialize", opened);
-    corbie.running.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    let wait = |corbie: &mut KnowledgeServer, what: &str| {
-        crate::process::wait_for(what, || {
-            corbie.status();
-            let is_told = |message: Value| message["method"] == "notifications/resources/list_changed";
-            corbie.notifications.drain(..).any(is_told).then_some(())
-        });
-    };
+    let told = corbie.request("initialize", opened);
+    assert_eq!(told["result"]["capabilities"]["resources"], json!({ "subscribe": false, "listChanged": false }));
     let added = corbie.add("crows.txt", CROWS);
-    wait(&mut corbie, "word of one that was waited for");
-    let path = corbie.file("bees.txt", "Bees gather nectar and make honey.");
-    corbie.start_task(&path);
-    wait(&mut corbie, "word of one that came later");
+    let uri = format!("knowledge://documents/{}", added["document_id"].as_str().unwrap());
+    let refused = corbie.request("resources/subscribe", json!({ "uri": uri }));
+    assert_eq!(refused["error"]["code"], -32601, "{refused}");
     corbie.call("knowledge-remove", json!({ "document_id": added["document_id"], "confirm": true }));
-    wait(&mut corbie, "word of one that went");
+    corbie.status();
+    let of_resources = |message: &Value| message["method"].as_str().is_some_and(|method| method.contains("resources"));
+    assert!(!corbie.notifications.iter().any(of_resources), "{:?}", corbie.notifications);
 }
 
 #[test]

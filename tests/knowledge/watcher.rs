@@ -73,7 +73,7 @@ fn a_folder_that_is_gone_costs_no_documents() {
     let mut corbie = server_watching(&folder);
     wait_for_documents(&mut corbie, &["first.txt"]);
     std::fs::rename(&folder, parent.path().join("unmounted")).unwrap();
-    corbie.running.wait_for_log("its documents are kept");
+    corbie.running.wait_for_log("keeping its documents");
     assert_eq!(corbie.show()["total_count"], 1);
     std::fs::rename(parent.path().join("unmounted"), &folder).unwrap();
     std::fs::write(folder.join("second.txt"), "Bees gather nectar and make honey.").unwrap();
@@ -122,7 +122,7 @@ fn what_finds_no_room_is_added_later_and_keeps_nothing_else_waiting() {
     let long = corbie.file("long.txt", long_text());
     let task = corbie.start_task(&long);
     std::fs::write(folder.path().join("second.txt"), "Bees gather nectar and make honey.").unwrap();
-    corbie.running.wait_for_log("files of watched folders wait to be added");
+    corbie.running.wait_for_log("task queue is full; watched files are added later");
     std::fs::remove_file(folder.path().join("first.txt")).unwrap();
     wait_for("what is gone to go", || (!corbie.show().to_string().contains("first.txt")).then_some(()));
     corbie.request("tools/cancel", json!({ "taskId": task }));
@@ -160,7 +160,7 @@ fn s11_a_watched_folder_that_is_replaced_by_a_symlink_is_not_followed() {
     wait_for_documents(&mut corbie, &["crows.txt"]);
     std::fs::rename(&docs, parent.path().join("before")).unwrap();
     std::os::unix::fs::symlink("private", &docs).unwrap();
-    corbie.running.wait_for_log("a watched folder is a symbolic link and is skipped");
+    corbie.running.wait_for_log("skipping a watched folder that is a symbolic link");
     // The other folder is still followed, and the documents of the first are kept.
     std::fs::write(other.join("bees.txt"), "Bees gather nectar and make honey.").unwrap();
     wait_for_documents(&mut corbie, &["bees.txt", "crows.txt"]);
@@ -189,8 +189,8 @@ fn s11_a_watched_folder_that_is_a_symlink_is_not_followed() {
     let watch =
         json!([{ "path": parent.path().join("link") }, { "path": parent.path().join("above/docs") }]).to_string();
     let mut corbie = KnowledgeServer::from_command(server_command(&[("WATCH", &watch), ("WATCH_INTERVAL", "100ms")]));
-    let logged = corbie.running.wait_for_log("a watched folder is a symbolic link and is skipped");
-    assert!(logged.contains("set its own path in `knowledge.watch`"), "{logged}");
+    let logged = corbie.running.wait_for_log("skipping a watched folder that is a symbolic link");
+    assert!(logged.contains("set its path in `knowledge.watch`"), "{logged}");
     wait_for_documents(&mut corbie, &["crows.txt"]);
     // The folder is watched once it takes the place of the link.
     std::fs::remove_file(parent.path().join("link")).unwrap();
@@ -207,7 +207,7 @@ fn s11_a_symlink_in_a_watched_folder_does_not_reach_hidden_files() {
     std::fs::write(folder.path().join("docs/crows.txt"), CROWS).unwrap();
     std::os::unix::fs::symlink("../.env", folder.path().join("docs/env.txt")).unwrap();
     let mut corbie = server_watching(folder.path());
-    let logged = corbie.running.wait_for_log("symbolic links that leave a watched folder are skipped");
+    let logged = corbie.running.wait_for_log("skipping symbolic links that lead out of a watched folder");
     assert!(logged.contains("links=1"), "{logged}");
     wait_for_documents(&mut corbie, &["crows.txt"]);
     let found = corbie.search("quokkawombat").to_string();
@@ -227,7 +227,7 @@ fn s11_a_symlink_in_a_watched_folder_does_not_reach_files_outside() {
     symlink(outside.path().join("secret.txt"), folder.path().join("notes.txt")).unwrap();
     symlink(outside.path().join("deep"), folder.path().join("more")).unwrap();
     let mut corbie = server_watching(folder.path());
-    let logged = corbie.running.wait_for_log("symbolic links that leave a watched folder are skipped");
+    let logged = corbie.running.wait_for_log("skipping symbolic links that lead out of a watched folder");
     assert!(logged.contains("links=2"), "{logged}");
     wait_for_documents(&mut corbie, &["crows.txt"]);
     // A file that is replaced by a link keeps its content in the knowledge base.

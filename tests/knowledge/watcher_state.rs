@@ -166,7 +166,7 @@ fn a_disk_that_is_not_mounted_at_the_start_costs_no_documents() {
     fs::rename(place.path("disk"), place.path("unmounted")).unwrap();
     fs::create_dir(place.path("disk")).unwrap();
     let mut corbie = place.start();
-    corbie.running.wait_for_log("its documents are kept");
+    corbie.running.wait_for_log("keeping its documents");
     // A deletion in another folder takes as many scans as this one would have taken.
     place.remove("other/bees.txt");
     place.write("other/wasps.txt", WASPS);

@@ -131,5 +131,5 @@ fn s06_another_user_is_turned_away_from_a_socket_file_for_one() {
         return report_skip("nobody can be somebody else here");
     };
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("its own user only") && said.ends_with("403"), "{said}");
+    assert!(said.contains("only its own user") && said.ends_with("403"), "{said}");
 }

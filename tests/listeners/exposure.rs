@@ -14,7 +14,7 @@ fn s06_whatever_others_can_reach_is_refused_without_a_token() {
         let ended = listening_on(address).run("");
         assert_eq!(ended.code, Some(1), "{address}: {}", ended.stderr);
         let line = ended.stderr.lines().last().unwrap_or_default();
-        assert!(line.contains("server.listen") && line.contains("needs a token"), "{address}: {line}");
+        assert!(line.contains("server.listen") && line.contains("requires a token"), "{address}: {line}");
     }
 }
 
@@ -29,7 +29,7 @@ fn s06_x16_loopback_in_the_clothes_of_ipv6_is_loopback() {
 fn s06_clear_text_to_the_outside_is_warned_of() {
     let mut server =
         listening_on("0.0.0.0:0").variable("MCP_API_KEY", "98c1eb4ee93476743763878fcb96a25fbc9a1750").start();
-    let line = server.wait_for_log("clear text");
+    let line = server.wait_for_log("not encrypted");
     assert!(line.contains("WARN") && line.contains("server.tls"), "{line}");
 
     let program = listening_on("0.0.0.0:0")

@@ -87,18 +87,18 @@ fn s08_a_changed_pair_is_read_again_and_a_wrong_one_is_not_taken() {
 
     // A new certificate without its key is rejected.
     replace_file(&folder, "server.pem", &second.chain);
-    let refusal = server.wait_for_log("the new certificate is refused and the old one stays");
+    let refusal = server.wait_for_log("the new TLS certificate is invalid; keeping the current one");
     assert!(refusal.contains("server.key") && refusal.contains("another certificate"), "{refusal}");
     first.connect(port).unwrap();
 
     replace_file(&folder, "server.key", &second.key);
-    server.wait_for_log("the certificate was read again");
+    server.wait_for_log("TLS certificate reloaded");
     second.connect(port).unwrap();
     assert!(first.connect(port).is_err(), "the old one is gone");
     assert_eq!(request_on(&mut open), "HTTP/1.1 200 OK", "what was open goes on");
 
     server.signal("HUP");
-    server.wait_for_log("the certificate has not changed");
+    server.wait_for_log("TLS certificate unchanged");
     server.terminate();
     assert_eq!(server.wait().code, Some(0));
 }
@@ -111,11 +111,11 @@ fn s08_a_wrong_pair_is_a_mistake_at_the_start_that_names_key_and_file() {
             identity.chain.as_str(),
             other.key.as_str(),
             "server.tls.key: `{}/server.key`",
-            "the key of another certificate",
+            "the private key of another certificate",
         ),
-        ("", &identity.key, "server.tls.certificate: `{}/server.pem`", "holds no certificate"),
-        (&identity.chain[..100], &identity.key, "server.tls.certificate: `{}/server.pem`", "cannot be read"),
-        (&identity.chain, "nothing", "server.tls.key: `{}/server.key`", "holds no private key"),
+        ("", &identity.key, "server.tls.certificate: `{}/server.pem`", "contains no certificate"),
+        (&identity.chain[..100], &identity.key, "server.tls.certificate: `{}/server.pem`", "invalid certificate"),
+        (&identity.chain, "nothing", "server.tls.key: `{}/server.key`", "contains no private key"),
     ] {
         let program = tls_command();
         TestCertificate { chain: chain.into(), key: key.into() }.write(program.folder());
@@ -139,7 +139,7 @@ fn s08_a_key_that_everybody_can_read_is_warned_of() {
     let key = program.folder().join("server.key");
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
     let mut server = program.start();
-    let line = server.wait_for_log("can read the private key");
+    let line = server.wait_for_log("the private key is readable by all users");
     assert!(line.contains("WARN") && line.contains("server.key"), "{line}");
 }
 

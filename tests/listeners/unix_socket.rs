@@ -73,7 +73,7 @@ fn s06_a_socket_file_of_a_killed_process_is_replaced_and_a_living_one_is_told() 
     let ended = corbie("serve").file("corbie.yaml", &yaml).run("");
     assert_eq!(ended.code, Some(1));
     let line = ended.stderr.lines().last().unwrap_or_default();
-    assert!(line.contains("server.listen") && line.contains("another process listens there"), "{line}");
+    assert!(line.contains("server.listen") && line.contains("another process is listening"), "{line}");
     assert!(Path::new(&path).exists());
 
     let ended = corbie("serve").file("corbie.yaml", "server: {listen: [\"unix:/no/such/folder/s\"]}\n").run("");

@@ -22,7 +22,7 @@ providers: {{ detect_ports: [], mock: {{}} }}
 TAXONOMY = "categories:\n  - name: general\n    description: Whatever fits nowhere else\n"
 START_TIMEOUT = 30
 # Log messages not explained by a client, the database or a signal: src/telemetry/mod.rs logs panics with the second.
-INTERNAL_ERRORS = ("panicked", "a fault of corbie itself")
+INTERNAL_ERRORS = ("panicked", "panic; set `log.level")
 
 
 def _free_port() -> int:

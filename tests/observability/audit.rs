@@ -126,7 +126,7 @@ fn m98_a_full_disk_stops_nobody_and_is_noted_when_it_is_over() {
     for _ in 0..3 {
         assert_eq!(call_tool(&client, "list_categories", json!({}))["result"]["isError"], false);
     }
-    running.wait_for_log("the audit log cannot be written");
+    running.wait_for_log("cannot write the audit log");
     wait_for_losses(&client, 4);
     fs::remove_file(&file).unwrap();
     // No call is needed: the program retries on its own.
@@ -147,7 +147,7 @@ fn m98_an_operator_can_have_changes_refused_while_nothing_is_kept() {
     let mut running = start(", on_failure: refuse", folder.path());
     let client = running.client();
     call_tool(&client, "list_categories", json!({}));
-    running.wait_for_log("the audit log cannot be written");
+    running.wait_for_log("cannot write the audit log");
     let refused =
         call_tool(&client, "knowledge-clear", json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
     assert_eq!(refused["error"]["data"]["error_type"], "AuditUnavailable", "{refused}");
@@ -155,7 +155,7 @@ fn m98_an_operator_can_have_changes_refused_while_nothing_is_kept() {
     assert_eq!(client.call("POST", "/v1/chat/completions", &[AUTH_HEADER], &chat).status, 503);
     assert_eq!(call_tool(&client, "list_categories", json!({}))["result"]["isError"], false);
     fs::remove_file(&file).unwrap();
-    running.wait_for_log("the audit log can be written again");
+    running.wait_for_log("audit log recovered");
     let served = call_tool(&client, "knowledge-clear", json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
     assert!(served["result"].is_object(), "{served}");
 }
@@ -179,18 +179,18 @@ fn m98_a_file_that_cannot_be_opened_at_the_start_stops_nobody_and_is_opened_once
     );
     let mut running = corbie("serve --port 0").file("corbie.yaml", &settings).start();
     let client = running.client();
-    running.wait_for_log("the audit log cannot be opened");
+    running.wait_for_log("cannot open the audit log");
     assert_eq!(call_tool(&client, "list_categories", json!({}))["result"]["isError"], false);
     // The start and the call.
     wait_for_losses(&client, 2);
     let health = || client.call("GET", "/health", &[AUTH_HEADER], "").json();
     assert!(
-        health()["impaired"]["audit"].as_str().is_some_and(|why| why.contains("cannot be written")),
+        health()["impaired"]["audit"].as_str().is_some_and(|why| why.contains("cannot write the audit log")),
         "{}",
         health()
     );
     fs::create_dir(folder.path().join("later")).unwrap();
-    running.wait_for_log("the audit log can be written again");
+    running.wait_for_log("audit log recovered");
     let kept = wait_for("a note of what is missing", || Some(lines(&file)).filter(|kept| !kept.is_empty()));
     assert_eq!(kept[0]["event"], "entries_lost", "{kept:?}");
     wait_for("health", || (health()["impaired"]["audit"].is_null()).then_some(()));

@@ -65,7 +65,7 @@ async fn m98_a_trace_goes_on_to_servers_that_are_asked_about_prompts() {
         let settings = format!("classification: {{type: mcp, mcp_server: {{url: '{url}', transport: {transport}}}}}\n");
         let asked = tokio::task::spawn_blocking(move || {
             let mut running = corbie("serve --port 0").file("corbie.yaml", &settings).start();
-            running.wait_for_log("the external classifier is ready");
+            running.wait_for_log("external classifier is ready");
             post_with_trace(&running.client(), "/mcp", &call(1, "explain_route", json!({ "prompt": "is that legal" })));
         });
         asked.await.unwrap();

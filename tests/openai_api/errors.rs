@@ -147,7 +147,7 @@ fn a_body_that_cannot_be_read_is_400_and_names_the_member() {
     }
     let twice = r#"{"model":"openai/echo-small","messages":[{"role":"user","content":"a"}],"model":"openai/other"}"#;
     let reply = face.client.call("POST", CHAT_PATH, &[], twice);
-    assert!(expect_error(&reply, 400)["message"].as_str().unwrap().contains("two members"), "{reply:?}");
+    assert!(expect_error(&reply, 400)["message"].as_str().unwrap().contains("duplicate members"), "{reply:?}");
     assert!(upstream.requests_for("echo-small").is_empty(), "nobody is asked");
 }
 
@@ -190,4 +190,14 @@ fn without_a_provider_the_failure_says_what_to_do() {
         assert_eq!(error["code"], "no_provider", "{model}");
         assert!(error["message"].as_str().unwrap().contains("OPENAI_API_KEY"), "{error}");
     }
+}
+
+#[test]
+fn an_unknown_path_is_logged_with_the_paths_that_are_served() {
+    let mut face = ApiServer::start(&json!({}));
+    let reply = face.client.post("/v1/v1/chat/completions?key=sk-1", &json!({}));
+    expect_error(&reply, 404);
+    let line = face.server.wait_for_log("/v1/v1/chat/completions");
+    assert!(line.contains("INFO") && line.contains("`/v1/chat/completions`"), "{line}");
+    assert!(line.contains("base URL") && !line.contains("sk-1"), "{line}");
 }

@@ -150,12 +150,12 @@ fn the_command_line_knows_policies() {
     let ask = |arguments: &str| server_with_policies(&format!("ask {arguments}"), &upstream).argument(INVOICE).run("");
     let careful = ask("--model auto:careful --explain");
     assert_eq!(careful.code, Some(0), "{careful:?}");
-    assert!(careful.stdout.contains("category    billing"), "{careful:?}");
-    assert!(careful.stdout.contains("asked       google/echo-thinking · category"), "{careful:?}");
+    assert!(careful.stdout.contains("category       billing"), "{careful:?}");
+    assert!(careful.stdout.contains("model          google/echo-thinking · category"), "{careful:?}");
     let cheap = ask("--model auto:cheap --explain");
-    assert!(cheap.stdout.contains("asked       google/echo-small · default"), "{cheap:?}");
+    assert!(cheap.stdout.contains("model          google/echo-small · default"), "{cheap:?}");
     let dear = ask("--model auto:dear --explain");
-    assert!(dear.stdout.contains("nobody: ") && dear.stdout.contains("`auto:cheap`"), "{dear:?}");
+    assert!(dear.stdout.contains("\nerror          ") && dear.stdout.contains("`auto:cheap`"), "{dear:?}");
     assert_eq!(ask("--model auto:cheap").stdout, format!("echo: {INVOICE}\n"));
     assert_ne!(ask("--model auto:dear").code, Some(0));
 }

@@ -123,9 +123,9 @@ fn what_nobody_embeds_is_404_and_names_the_model_that_is_there() {
     let face = ApiServer::start(&settings);
     for (face, model, word) in [
         (&face, "no-such-model", "no-such-model"),
-        (&face, "claude-opus-4-5", "`anthropic` has no models for embeddings"),
-        (&face, "anthropic/any", "`anthropic` has no models for embeddings"),
-        (&face, "mock/mock", "`mock` has no models for embeddings"),
+        (&face, "claude-opus-4-5", "`anthropic` does not support embeddings"),
+        (&face, "anthropic/any", "`anthropic` does not support embeddings"),
+        (&face, "mock/mock", "`mock` does not support embeddings"),
         (&face, "openai/status-404", "status-404"),
         (&alone, "text-embedding-3-small", "OPENAI_API_KEY"),
     ] {
@@ -133,7 +133,7 @@ fn what_nobody_embeds_is_404_and_names_the_model_that_is_there() {
         assert_eq!((&error["code"], &error["param"]), (&json!("model_not_found"), &json!("model")), "{model}");
         let message = error["message"].as_str().unwrap();
         assert!(message.contains(word), "{message}");
-        assert!(message.contains(&format!("`{BUILTIN_MODEL}` is served by corbie itself")), "{message}");
+        assert!(message.contains(&format!("`{BUILTIN_MODEL}` is the built-in embedding model")), "{message}");
     }
 }
 

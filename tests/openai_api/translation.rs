@@ -87,7 +87,13 @@ fn more_than_one_answer_is_refused() {
     let face = ApiServer::with_upstream(&upstream);
     for format in TRANSLATED_FORMATS {
         let asked = chat_request(&format!("{format}/echo-small"), "hello");
-        assert_unsupported(&upstream, &face, &with_members(asked.clone(), json!({ "n": 2 })), "n", "one answer");
+        assert_unsupported(
+            &upstream,
+            &face,
+            &with_members(asked.clone(), json!({ "n": 2 })),
+            "n",
+            "`n` greater than 1",
+        );
         assert_unsupported(&upstream, &face, &with_members(asked.clone(), json!({ "n": "two" })), "n", "`n`");
     }
     for format in TRANSLATED_FORMATS {

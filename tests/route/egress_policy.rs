@@ -31,7 +31,7 @@ fn p21_a_url_that_names_the_metadata_of_a_cloud_is_a_mistake_at_the_start() {
             let ended = corbie(arguments).file("corbie.json", &settings.to_string()).run("");
             assert_ne!(ended.code, Some(0), "{arguments}: {ended:?}");
             let told = format!("{}{}", ended.stdout, ended.stderr);
-            assert!(told.contains(&format!("{key}: names an address")), "{arguments}: {told}");
+            assert!(told.contains(&format!("{key}: is blocked by the egress policy")), "{arguments}: {told}");
             assert!(told.contains("`network.allowed_addresses`"), "{arguments}: {told}");
         }
     }

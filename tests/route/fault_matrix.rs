@@ -237,5 +237,5 @@ fn min_wait_seconds(format: &str, fault: &str) -> f64 {
 
 /// E-17: the message contains an actionable step.
 fn says_what_to_do(message: &str) -> bool {
-    ["try again", "check ", "use another", "show those", "add credit"].iter().any(|advice| message.contains(advice))
+    ["retry ", "check ", "use another", "list available", "add credit"].iter().any(|advice| message.contains(advice))
 }

@@ -142,7 +142,7 @@ fn p06_p02_a_local_server_is_found_by_the_program_and_answers() {
     });
     let ports = ("CORBIE_PROVIDERS__DETECT_PORTS", format!("[{}]", peer.port));
     let mut server = corbie("stdio").variable(ports.0, ports.1).variable("CORBIE_ROUTER__ENABLED", false).start();
-    server.wait_for_log("found a local model server");
+    server.wait_for_log("detected local model server");
     let answer = server.send_and_receive(&message(1, "completion/complete", json!({ "prompt": "Hello" })));
     assert_eq!(answer["result"]["message"]["content"], "hi", "{answer}");
     assert_eq!(answer["result"]["provider"], format!("local-{}", peer.port));

@@ -299,7 +299,7 @@ fn x41_p04_f02_advice_that_nobody_serves_gets_the_default_model_with_one_warning
     assert_eq!(named["error"]["code"], -32003, "{named}");
     server.close_stdin();
     let ended = server.wait();
-    let warnings = ended.stderr.lines().filter(|line| line.contains("nobody serves a model that was advised"));
+    let warnings = ended.stderr.lines().filter(|line| line.contains("no provider serves the recommended model"));
     let warnings: Vec<_> = warnings.collect();
     assert_eq!(warnings.len(), 1, "{}", ended.stderr);
     assert!(warnings[0].contains("WARN") && warnings[0].contains("billing-model"), "{warnings:?}");

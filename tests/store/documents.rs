@@ -179,6 +179,26 @@ async fn k74_a_removal_takes_chunks_vectors_and_pages_with_it() {
 }
 
 #[tokio::test]
+async fn k104_a_base_never_used_is_as_old_as_the_store() {
+    let home = store_location();
+    let before = now();
+    let created = home.open().await.totals(&default_base()).await.unwrap().last_updated.expect("a time");
+    assert!((before..=now()).contains(&created), "{before} {created}");
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    let store = home.open().await;
+    assert_eq!(store.totals(&default_base()).await.unwrap().last_updated, Some(created), "opening changes nothing");
+    put(&store, document("engine.pdf", 1)).await;
+    assert!(store.totals(&default_base()).await.unwrap().last_updated.unwrap() > created);
+    assert_eq!(store.totals(&base_named("kitchen")).await.unwrap().last_updated, Some(created));
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    since.as_millis() as i64
+}
+
+#[tokio::test]
 async fn k90_a_clear_empties_one_base_and_no_other() {
     let home = store_location();
     let store = home.open().await;

@@ -108,7 +108,7 @@ fn chunk(filename: &str, number: u32) -> NewChunk {
     NewChunk {
         text: format!("Chunk {number} of {filename}. ").repeat(40),
         pages: (number, number),
-        spans: vec![CharSpan { page: number, start: 4, end: 20 }],
+        spans: vec![CharSpan { page: number, start: 4, end: 20, in_chunk: Some(number), windows: 1 }],
         headings: vec!["Notes".to_owned(), format!("Part {number}")],
         tokens: 240,
         vectors: vec![vector(number, 0), vector(number, 1)],

@@ -1,8 +1,10 @@
 //! Listing of documents and of pending ones.
 
 use corbie::knowledge::document::{NewDocument, Status};
-use corbie::knowledge::store::{DocumentFilter, DocumentListQuery, ProcessingStatus, SortDirection, SortKey, Store};
-use corbie::knowledge::task::{TaskEnd, TaskLink};
+use corbie::knowledge::store::{
+    DocumentFilter, DocumentListQuery, ProcessingStatus, SortDirection, SortKey, Store, TaskListQuery,
+};
+use corbie::knowledge::task::{NewTask, TaskEnd, TaskId, TaskLink};
 use serde_json::json;
 
 use crate::fixture::{default_base, document, metadata, put, store_location, task};
@@ -128,11 +130,9 @@ async fn k84_tasks_are_listed_until_their_document_is() {
     let expected = [
         ("1.pdf", ProcessingStatus::Pending, Some(waits.id)),
         ("2.pdf", ProcessingStatus::Processing, Some(runs.id)),
-        ("3.pdf", ProcessingStatus::Failed, Some(fails.id)),
         ("4.pdf", ProcessingStatus::Completed, None),
     ];
-    assert_eq!((seen, listed.total), (expected.to_vec(), 4));
-    assert_eq!(listed.documents[2].warning.as_deref(), Some("cannot be read"));
+    assert_eq!((seen, listed.total), (expected.to_vec(), 3), "x48: a failed task is no document");
     assert_eq!(listed.documents[0].size_bytes, 1234);
 
     store.clear(&default_base()).await.unwrap();
@@ -141,4 +141,73 @@ async fn k84_tasks_are_listed_until_their_document_is() {
         0,
         "nothing reappears after a clear"
     );
+}
+
+/// A task that adds this file.
+fn adds(path: &str) -> NewTask {
+    let filename = path.rsplit('/').next().unwrap();
+    let request = json!({ "add": { "file_path": path, "origin": "added" } });
+    NewTask { request, ..task(filename) }
+}
+
+/// The listed tasks that failed.
+async fn failures(store: &Store) -> Vec<TaskId> {
+    let query = TaskListQuery { bases: vec![default_base()], owner: None, states: vec!["failed"], limit: 100 };
+    store.latest_tasks(query).await.unwrap().into_iter().map(|task| task.id).collect()
+}
+
+async fn fail(store: &Store, task: &NewTask) {
+    store.add_task(task).await.unwrap();
+    store.start_task(task.id).await.unwrap();
+    assert!(store.end_task(TaskEnd::failed(task.id, "corrupted_file", "cannot be read")).await.unwrap());
+}
+
+#[tokio::test]
+async fn x48_a_file_that_failed_is_listed_once_and_gone_after_a_later_success() {
+    let home = store_location();
+    let store = home.open().await;
+    let [first, again, namesake] = ["/a/crow.pdf", "/a/crow.pdf", "/b/crow.pdf"].map(adds);
+    for task in [&first, &again, &namesake] {
+        fail(&store, task).await;
+    }
+    assert_eq!(failures(&store).await, [namesake.id, again.id], "one entry per file");
+    assert!(store.task(first.id).await.unwrap().unwrap().state.is_finished(), "k114: it can still be queried");
+
+    let success = adds("/a/crow.pdf");
+    store.add_task(&success).await.unwrap();
+    store.start_task(success.id).await.unwrap();
+    let new = NewDocument { path: Some("/a/crow.pdf".into()), filename: "crow.pdf".into(), ..document("crow.pdf", 1) };
+    let end = TaskEnd::completed(success.id, json!({}));
+    store.put_document(new, TaskLink::Ends(end)).await.unwrap();
+    assert_eq!(failures(&store).await, [namesake.id]);
+
+    // An import, or a call that waits, writes the document without a task of its own.
+    let new = NewDocument { path: Some("/b/crow.pdf".into()), filename: "crow.pdf".into(), ..document("other.pdf", 1) };
+    put(&store, new).await;
+    assert_eq!(failures(&store).await, []);
+}
+
+#[tokio::test]
+async fn x48_a_document_is_failed_if_its_file_could_not_be_read_again() {
+    let home = store_location();
+    let store = home.open().await;
+    let new = NewDocument { path: Some("/a/crow.pdf".into()), filename: "crow.pdf".into(), ..document("crow.pdf", 1) };
+    let written = put(&store, new).await;
+    fail(&store, &adds("/a/crow.pdf")).await;
+    for filter in
+        [DocumentFilter::default(), DocumentFilter { status: Some(ProcessingStatus::Failed), ..Default::default() }]
+    {
+        let query = DocumentListQuery { filter, ..DocumentListQuery::default() };
+        let listed = store.documents(&default_base(), query).await.unwrap();
+        assert_eq!(listed.total, 1);
+        let document = &listed.documents[0];
+        assert_eq!((document.id, document.status, document.chunk_count), (written.id, ProcessingStatus::Failed, 1));
+        assert_eq!(document.warning.as_deref(), Some("cannot be read"));
+    }
+    assert_eq!(store.totals(&default_base()).await.unwrap().documents, 1);
+    let mut next = document("crow.pdf", 2);
+    (next.path, next.replaces) = (Some("/a/crow.pdf".into()), Some(written.id));
+    put(&store, next).await;
+    let listed = store.documents(&default_base(), DocumentListQuery::default()).await.unwrap();
+    assert_eq!((listed.documents[0].status, failures(&store).await.len()), (ProcessingStatus::Completed, 0));
 }

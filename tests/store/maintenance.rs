@@ -158,10 +158,10 @@ async fn a_check_finds_what_does_not_agree_and_a_repair_mends_it() {
     let report = store.check().await.unwrap();
     let has =
         |words: &str| assert!(report.problems.iter().any(|problem| problem.contains(words)), "{words}: {report:?}");
-    has("belongs to no row of documents");
-    has("belongs to no row of chunks");
+    has("has no row in documents");
+    has("has no row in chunks");
     has("`1.pdf` has (10, 9, 18)");
-    has("the vectors of chunk 1 cannot be read");
+    has("vectors of chunk 1 are corrupt");
     drop(store);
 
     let repaired = Store::repair(folder.path()).unwrap();

@@ -32,7 +32,7 @@ async fn what_is_written_while_it_is_moved_is_told() {
         runtime.block_on(put(&from, document("meanwhile.pdf", 1)));
     };
     let problems = migrate_while(&from, write).await.problems;
-    assert!(problems.iter().any(|problem| problem.contains("was written to meanwhile")), "{problems:?}");
+    assert!(problems.iter().any(|problem| problem.contains("was modified during the migration")), "{problems:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

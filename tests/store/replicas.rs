@@ -48,7 +48,7 @@ impl PrimaryAndReplica {
     async fn searched_database(&self) -> String {
         let sought = SearchQuery { text: "chunk", vector: None, filter: None, top_k: 3 };
         let found = self.primary.search(&default_base(), self.model, sought).await.unwrap();
-        let names: Vec<&str> = found.iter().map(|(chunk, _)| chunk.filename.as_str()).collect();
+        let names: Vec<&str> = found.iter().map(|hit| hit.chunk.filename.as_str()).collect();
         names.join(" ")
     }
 

@@ -82,7 +82,7 @@ impl ClusteredVectors {
             let found = self.store.search(&default_base(), model, sought).await.unwrap();
             assert_eq!(found.len(), 10);
             found_of_all +=
-                found.iter().filter(|(chunk, _)| wanted.contains(&(chunk.filename.clone(), chunk.ordinal))).count();
+                found.iter().filter(|hit| wanted.contains(&(hit.chunk.filename.clone(), hit.chunk.ordinal))).count();
             asked += 10;
         }
         found_of_all as f32 / asked as f32
@@ -176,7 +176,7 @@ async fn a_filter_that_very_many_documents_pass_finds_what_a_small_one_does() {
         let filter = author_filter("Ada");
         let sought = SearchQuery { text: "passage", vector, filter: Some(&filter), top_k: 10 };
         let found = store.search(&default_base(), model, sought).await.unwrap();
-        found.into_iter().map(|(chunk, _)| (chunk.id, chunk.filename)).collect()
+        found.into_iter().map(|hit| (hit.chunk.id, hit.chunk.filename)).collect()
     };
     let (words, both) = (found(None).await, found(Some(&[1.0; DIMENSIONS])).await);
     assert_eq!(words.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), ["1.pdf", "2.pdf"]);
@@ -205,7 +205,7 @@ async fn a_misspelt_word_stands_for_the_nearest_that_is_still_there() {
     let found = async || -> Vec<String> {
         let sought = SearchQuery { text: "bravodox", vector: None, filter: None, top_k: 10 };
         let found = store.search(&default_base(), model, sought).await.unwrap();
-        let mut names: Vec<String> = found.into_iter().map(|(chunk, _)| chunk.filename).collect();
+        let mut names: Vec<String> = found.into_iter().map(|hit| hit.chunk.filename).collect();
         names.sort();
         names
     };

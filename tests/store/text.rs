@@ -66,7 +66,7 @@ async fn chunks_come_with_their_pages_and_tell_their_place_or_how_they_begin() {
     let (_, pages, chunks) = store.text_and_chunks(&default_base(), new.id, wanted).await.unwrap().unwrap();
     assert_eq!(pages.iter().map(|page| page.number).collect::<Vec<_>>(), [2, 3]);
     let told: Vec<_> = chunks.iter().map(|chunk| (chunk.ordinal, chunk.spans.as_slice())).collect();
-    let place = |page| [CharSpan { page, start: 4, end: 20 }];
+    let place = |page| [CharSpan { page, start: 4, end: 20, in_chunk: Some(page), windows: 1 }];
     assert_eq!(told, [(1, place(2).as_slice()), (2, &[]), (3, &place(4))], "the next may repeat the end of this");
     let beginning = new.chunks[2].text.chars().take(200).collect::<String>();
     assert_eq!(chunks[1].excerpt, Some(beginning));

@@ -65,7 +65,7 @@ async fn put_and_search(store: &Store, filename: &str) -> Vec<String> {
     let model = store.prepare_model("minilm", 384).await.unwrap();
     let sought = SearchQuery { text: "chunk", vector: None, filter: None, top_k: 9 };
     let found = store.search(&default_base(), model, sought).await.unwrap();
-    found.into_iter().map(|(chunk, _)| chunk.filename).collect()
+    found.into_iter().map(|hit| hit.chunk.filename).collect()
 }
 
 /// Whether bytes contain a word.

@@ -1,4 +1,4 @@
-// Widgets shared by several pages: bars, sparklines, badges, empty states, error messages, tabs.
+// Widgets shared by several pages: bars, badges, empty states, error messages, tabs.
 
 import { h, icon } from "../dom.js";
 import { percent } from "../format.js";
@@ -37,22 +37,6 @@ export function updateBars(list, items) {
   });
 }
 
-/** A sparkline. values: numbers, or null for samples without data. */
-export function sparkline(values, { label, bad = false } = {}) {
-  const width = 100;
-  const height = 30;
-  const numbers = values.filter((value) => value !== null);
-  const max = Math.max(...numbers, 0) || 1;
-  const step = width / Math.max(values.length - 1, 1);
-  const points = values.map((value, index) => [index * step, height - 1 - ((value ?? 0) / max) * (height - 3)]);
-  const line = points.map(([x, y], index) => `${index ? "L" : "M"}${x.toFixed(2)} ${y.toFixed(2)}`).join("");
-  // Without a label it is hidden from screen readers.
-  const accessibility = label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" };
-  const drawing = h(bad ? "svg.sparkline.bad" : "svg.sparkline", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", ...accessibility });
-  if (points.length > 1) drawing.append(h("path.area", { d: `${line}L${width} ${height}L0 ${height}Z` }), h("path.line", { d: line }));
-  return drawing;
-}
-
 /** An empty state: what is missing, and how to add it. */
 export const empty = (title, ...rest) => h("div.empty", h("h2", title), rest.map((part) => (typeof part === "string" ? h("p", part) : part)));
 
@@ -85,6 +69,6 @@ export const json = (value) => h("pre", { tabindex: "0" }, JSON.stringify(value,
 
 /** Tabs of a page: [["search", "Search"], …] */
 export function tabs(page, current, items) {
-  return h("nav.tabs", { "aria-label": "Parts of this page" },
+  return h("nav.tabs", { "aria-label": "Sections" },
     items.map(([name, text]) => h("a", { href: `#/${page}/${name}`, "aria-current": name === current ? "page" : null }, text)));
 }

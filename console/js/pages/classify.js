@@ -16,7 +16,7 @@ export async function show(container, [requested]) {
   const name = Object.hasOwn(TABS, requested ?? "") ? requested : "try";
   const body = h("div.stack");
   container.append(
-    h("div.head", h("h1", title), h("p", "Every text gets a category, and every category a prompt and a model.")),
+    h("div.head", h("h1", title), h("p", "Assign texts to categories. Each category has a system prompt and a recommended model.")),
     tabs("classify", name, Object.entries(TABS).map(([key, [text]]) => [key, text])),
     body);
   const tab = await TABS[name][1]();

@@ -1,10 +1,11 @@
 // Overview: request statistics, state of the components, and setup advice.
 
 import { h, fill, icon } from "../dom.js";
-import { withBearerToken, call, RequestError } from "../mcp.js";
+import { withBearerToken, call, RequestError, token } from "../mcp.js";
 import { poll, server } from "../connection.js";
 import { loadPermissions } from "../permissions.js";
-import { badge, problem, sparkline, copyable } from "../components/widgets.js";
+import { badge, problem, copyable } from "../components/widgets.js";
+import { timeChart } from "../components/time-chart.js";
 import { sentence, inlineCode } from "../components/inline-code.js";
 import { bytes, milliseconds, number, percent, plural, seconds, relativeTime } from "../format.js";
 
@@ -17,31 +18,32 @@ const COMPONENTS_INTERVAL = 15_000;
 const SETUP_INTERVAL = 300_000;
 /** Ten minutes, in samples of the server. */
 const MAX_SAMPLES = 120;
-/** Minimum number of samples in a sparkline. */
+/** Minimum number of samples in a chart. */
 const MIN_SAMPLES = 12;
 
 export function show(place) {
   const lead = h("p", "\u00a0");
-  const numbers = h("section.grid.numbers", { "aria-label": "The last ten minutes" }, ["Requests", "Latency", "Errors"].map((name) => statCard(name)));
-  const parts = h("section.grid.two.parts", { "aria-label": "Parts" });
+  const cards = { requests: statCard("Requests", { format: (value) => plural(value, "request"), axisFormat: number }), latency: statCard("Latency", { format: milliseconds, emptyText: "No requests" }), errors: statCard("Errors", { format: (value) => plural(value, "error"), axisFormat: number }) };
+  const numbers = h("section.grid.numbers", { "aria-label": "Last 10 minutes" }, Object.values(cards).map(({ element }) => element));
+  const parts = h("section.grid.two.parts", { "aria-label": "Components" });
   const failed = h("div");
-  const setup = h("section.card.setup", h("h2", "What to do next"), h("div.stack", h("p.quiet", "Looking…")));
-  place.append(h("header.head", h("h1", title), lead), failed, h("div.stack", numbers, parts, setup));
+  const setup = h("section.card.setup", h("h2", "Setup checks"), h("div.stack", h("p.quiet", "Running checks…")));
+  place.append(h("header.head", h("h1", title), lead), failed, h("div.stack", numbers, parts, setup), metricsLinks());
 
   const state = {};
   const stops = [
     poll(async () => {
       const info = await call("inspect_server", { history: MAX_SAMPLES }, { quiet: true });
       fill(failed);
-      fill(lead, `Up for ${seconds(info.uptime_seconds)} · ${plural(info.tools_count, "tool")} · ${plural(info.queues?.connections ?? 0, "connection")} · this page is ${info.trust?.toLowerCase()}`);
-      drawStatistics(numbers, info);
+      fill(lead, `Up for ${seconds(info.uptime_seconds)} · ${plural(info.tools_count, "tool")} · ${plural(info.queues?.connections ?? 0, "connection")} · trust level: ${info.trust?.toLowerCase()}`);
+      drawStatistics(cards, info);
     }, STATISTICS_INTERVAL, (error) => fill(failed, problem(error))),
     poll(async () => {
       Object.assign(state, await loadComponents());
       drawComponents(parts, state);
     }, COMPONENTS_INTERVAL, (error) => fill(failed, problem(error))),
     poll(async () => {
-      state.setupDenied = (await loadPermissions()).denialReason("check_setup", "A look at the whole setup");
+      state.setupDenied = (await loadPermissions()).denialReason("check_setup", "Checking the setup");
       state.setup = state.setupDenied ? undefined : await callIfAvailable("check_setup");
       drawSetup(setup, state);
       if (parts.childElementCount) drawComponents(parts, state);
@@ -52,30 +54,36 @@ export function show(place) {
 
 // Statistics
 
-const statCard = (name) => h("div.card.stat", { dataset: { stat: name } }, h("h2.quiet.small", name), h("p.number", "–"), h("p.quiet.small.of", "\u00a0"), sparkline([]));
+function statCard(name, formats) {
+  const [value, caption] = [h("p.number", "–"), h("p.quiet.small.of", "\u00a0")];
+  const chart = timeChart({ name: `${name}, last 10 minutes`, ...formats });
+  const element = h("div.card.stat", { dataset: { stat: name } }, h("h2.quiet.small", name), value, caption, chart.element);
+  const update = (text, captionText, samples, options) => {
+    value.textContent = text;
+    caption.textContent = captionText;
+    chart.update(samples, { ...options, summary: `${text}, ${captionText}` });
+  };
+  return { element, update };
+}
 
-function drawStatistics(container, info) {
+/** Metrics for other programs. A link cannot send a token, so the address is shown as text where one is needed. */
+const metricsLinks = () => h("p.quiet.small.metrics", "Request figures cover the last 10 minutes without requests from this console. Long-term monitoring: ",
+  token.get() ? ["Prometheus metrics at ", h("code", "/metrics")] : h("a", { href: "/metrics" }, "Prometheus metrics"), ", ",
+  h("a", { href: "/console/grafana-dashboard.json", download: "corbie-grafana-dashboard.json" }, "Grafana dashboard"), ".");
+
+function drawStatistics(cards, info) {
   const interval = info.history?.seconds ?? 5;
   // Only samples since the start of the server, but at least one minute.
   const count = Math.max(Math.ceil(info.uptime_seconds / interval) + 1, MIN_SAMPLES);
   const samples = (info.history?.samples ?? []).slice(-count);
-  const requests = samples.map((sample) => sample.requests);
-  const errors = samples.map((sample) => sample.errors);
-  const sum = (values) => values.reduce((total, value) => total + value, 0);
-  const samplesPerMinute = Math.round(60 / interval);
-  const total = sum(requests);
-  const measured = samples.filter((sample) => sample.p95_ms !== null && sample.p95_ms !== undefined);
-  const latest = measured.at(-1);
-  drawStat(container, "Requests", `${number(sum(requests.slice(-samplesPerMinute)))} / min`, `${number(total)} in ten minutes`, requests);
-  drawStat(container, "Latency", latest ? milliseconds(latest.p95_ms) : "–", latest ? `95 of 100 were faster; half took ${milliseconds(latest.p50_ms)} at most` : "nothing was asked lately", samples.map((sample) => sample.p95_ms ?? null));
-  drawStat(container, "Errors", number(sum(errors)), total ? `${percent(sum(errors) / total)} of what was asked` : "nothing was asked lately", errors, sum(errors) > 0);
-}
-
-function drawStat(container, name, value, caption, values, bad = false) {
-  const card = container.querySelector(`[data-stat="${name}"]`);
-  card.querySelector(".number").textContent = value;
-  card.querySelector(".of").textContent = caption;
-  card.querySelector("svg").replaceWith(sparkline(values, { bad, label: `${name} over the last ten minutes: ${value}` }));
+  const sum = (name, list = samples) => list.reduce((total, sample) => total + sample[name], 0);
+  const series = (name) => samples.map((sample) => ({ at: sample.at, value: sample[name] ?? null }));
+  const lastMinute = samples.slice(-Math.round(60 / interval));
+  const [total, errors] = [sum("requests"), sum("errors")];
+  const latest = samples.findLast((sample) => typeof sample.p95_ms === "number");
+  cards.requests.update(`${number(sum("requests", lastMinute))} / min`, `${number(total)} in 10 minutes`, series("requests"));
+  cards.latency.update(latest ? milliseconds(latest.p95_ms) : "–", latest ? `p95 ${milliseconds(latest.p95_ms)} · p50 ${milliseconds(latest.p50_ms)}` : "No requests", series("p95_ms"));
+  cards.errors.update(number(errors), total ? `${percent(errors / total)} of requests` : "No requests", series("errors"), { bad: errors > 0 });
 }
 
 // Components
@@ -110,7 +118,7 @@ function drawComponents(container, state) {
     componentCard("Classifier", "#/classify", state.categories, () => {
       const names = state.categories.categories ?? [];
       return ["good", "ready", h("p", plural(names.length, "category", "categories"), ": ", h("span.quiet", names.slice(0, 8).join(", "), names.length > 8 ? "…" : "")),
-        state.health.model ? h("p.quiet.small.break", `decided by ${state.health.model}`) : null];
+        state.health.model ? h("p.quiet.small.break", `Method: ${state.health.model}`) : null];
     }),
     componentCard("Knowledge", "#/knowledge", state.knowledge, () => {
       const { knowledge_base: base, health, tasks, last_updated: last } = state.knowledge;
@@ -118,32 +126,37 @@ function drawComponents(container, state) {
       return [health.status === "healthy" ? "good" : "bad", health.status,
         base.document_count
           ? h("p", `${plural(base.document_count, "document")}, ${plural(base.total_chunks, "passage")}, ${bytes(base.total_size_bytes)}`)
-          : h("p", "No documents yet. ", server()?.trust === "UNTRUSTED" ? null : [h("a", { href: "#/knowledge" }, "Add some files"), "."]),
-        h("p.quiet.small", busy ? `${plural(busy, "task")} at work` : last ? `changed ${relativeTime(last)}` : `model ${state.knowledge.configuration?.embedding_model ?? ""}`)];
+          : h("p", "No documents yet. ", server()?.trust === "UNTRUSTED" ? null : [h("a", { href: "#/knowledge" }, "Add files"), "."]),
+        h("p.quiet.small", busy ? `${plural(busy, "task")} running` : last ? `Updated ${relativeTime(last)}` : `Embedding model: ${state.knowledge.configuration?.embedding_model ?? ""}`)];
     }),
     componentCard("Providers", "#/routing/providers", state.providers, () => {
       const list = state.providers.providers ?? [];
-      if (!list.length) return ["warn", "none yet", h("p", "Sorting and searching work without one. To have prompts answered, set a key and start again:"), copyable("export OPENAI_API_KEY=…"), h("p.quiet.small", "or start Ollama, vLLM, llama.cpp or LM Studio on this machine: they are found by themselves.")];
+      if (!list.length) return ["warn", "none configured", h("p", "Classification and search work without a provider. To answer prompts, set an API key and restart:"), copyable("export OPENAI_API_KEY=…"), h("p.quiet.small", "Ollama, vLLM, llama.cpp and LM Studio on this machine are detected automatically.")];
       const down = list.filter((provider) => ["failing", "circuit_open"].includes(provider.status)).length;
-      return [down ? "warn" : "good", down ? `${down} of ${list.length} failing` : `${list.length} set up`,
+      return [down ? "warn" : "good", down ? `${down} of ${list.length} failing` : `${list.length} configured`,
         h("ul.plain", list.map((provider) => h("li.row", h(`span.dot.${{ up: "good", failing: "bad", circuit_open: "warn" }[provider.status] ?? "none"}`, { "aria-hidden": "true" }), h("span.break", provider.name), h("span.quiet.small", provider.status, provider.default_model ? ` · ${provider.default_model}` : "")))),
-        state.providers.default_model ? h("p.quiet.small.break", `by default ${state.providers.default_model}`) : null];
+        state.providers.default_model ? h("p.quiet.small.break", `Default model: ${state.providers.default_model}`) : null];
     }),
-    componentCard("Models inside", null, state.health, () => {
+    componentCard("Built-in models", null, state.health, () => {
       const modelChecks = (state.setup?.checks ?? []).filter(({ name }) => name === "models" || name === "ocr");
       const bad = modelChecks.some(({ state }) => state === "problem");
-      return [bad ? "bad" : "good", bad ? "not whole" : "work offline",
-        modelChecks.length ? h("ul.plain", modelChecks.map(({ message }) => h("li.break", inlineCode(sentence(message))))) : h("p", "Sorting, meaning and reading pictures need no network: their models are inside the program."),
-        h("p.quiet.small", state.health.device ? `running on ${state.health.device}` : "", state.health.index_size ? `, ${number(state.health.index_size)} examples learned` : "")];
+      return [bad ? "bad" : "good", bad ? "damaged" : "ok",
+        modelChecks.length ? h("ul.plain", modelChecks.map(modelItem)) : h("p", "Classification, search and OCR work offline: their models are included."),
+        h("p.quiet.small", [state.health.device ? `Device: ${state.health.device}` : "", state.health.index_size ? `${number(state.health.index_size)} training examples` : ""].filter(Boolean).join(" · "))];
     }),
   );
 }
+
+const MODEL_NAMES = { models: "Embedding and classification", ocr: "OCR" };
+/** A setup check of a built-in model: its state, and the message if there is a problem. */
+const modelItem = ({ name, state, message }) => h("li.row", h(`span.dot.${{ ok: "good", problem: "bad" }[state] ?? "warn"}`, { "aria-hidden": "true" }), h("span.break", MODEL_NAMES[name] ?? name),
+  h("span.quiet.small.break", state === "ok" ? "ok" : inlineCode(sentence(message))));
 
 /** The card of a component: its name, its state as a badge, and details. */
 function componentCard(name, link, reply, describe) {
   if (reply === undefined) return null;
   const heading = h("h2", link ? h("a", { href: link }, name) : name);
-  if (reply instanceof RequestError) return h("article.card.part", h("header", heading, badge("not told", "warn")), h("p.quiet.break", reply.message));
+  if (reply instanceof RequestError) return h("article.card.part", h("header", heading, badge("unavailable", "warn")), h("p.quiet.break", reply.message));
   const [kind, state, ...details] = describe();
   return h("article.card.part", h("header", heading, badge(state, kind)), details);
 }
@@ -155,10 +168,10 @@ function drawSetup(container, state) {
   const findings = checks.filter((check) => check.state !== "ok");
   const list = container.querySelector(".stack");
   if (state.setup instanceof RequestError) return void fill(list, h("p.quiet", state.setup.message));
-  if (state.setupDenied) return void fill(list, h("p.quiet", inlineCode(state.setupDenied)), h("p.quiet", inlineCode("On the machine of the server, `corbie doctor` shows the same.")));
-  if (!checks.length) return void fill(list, h("p.quiet", inlineCode("`corbie doctor` looks at the whole setup and says what to do.")));
+  if (state.setupDenied) return void fill(list, h("p.quiet", inlineCode(state.setupDenied)), h("p.quiet", inlineCode("Or run `corbie doctor` on the server.")));
+  if (!checks.length) return void fill(list, h("p.quiet", inlineCode("Run `corbie doctor` to check the setup.")));
   fill(list,
-    findings.length ? h("ul.plain.checks", findings.map(checkItem)) : h("p.row", icon("check"), "Everything that was looked at is in order."),
+    findings.length ? h("ul.plain.checks", findings.map(checkItem)) : h("p.row", icon("check"), "All checks passed."),
     h("details", h("summary", `All ${checks.length} checks`), h("ul.plain.checks", checks.map(checkItem))));
 }
 

@@ -13,7 +13,7 @@ const VIEWS = { decisions, explain, providers };
 export function show(container, [view = "decisions"]) {
   const name = VIEWS[view] ? view : "decisions";
   const body = h("div.stack");
-  fill(container, h("header.head", h("h1", title), h("p", "Every prompt is sorted, then goes to the model that suits it.")),
-    tabs("routing", name, [["decisions", "Decisions"], ["explain", "Explain a prompt"], ["providers", "Providers"]]), body);
+  fill(container, h("header.head", h("h1", title), h("p", "Prompts are classified and sent to the model configured for their category.")),
+    tabs("routing", name, [["decisions", "Decisions"], ["explain", "Explain"], ["providers", "Providers"]]), body);
   return VIEWS[name](body);
 }

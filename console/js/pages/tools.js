@@ -10,7 +10,7 @@ export const title = "Tools";
 export function show(container, [view = "call", name]) {
   const body = h("div.stack");
   const tab = view === "audit" ? "audit" : "call";
-  fill(container, h("header.head", h("h1", title), h("p", "What MCP clients can call here. This page calls them the same way.")),
-    tabs("tools", tab, [["call", "Call a tool"], ["audit", "Trust and audit"]]), body);
+  fill(container, h("header.head", h("h1", title), h("p", "Call any MCP tool of this server.")),
+    tabs("tools", tab, [["call", "Call a tool"], ["audit", "Audit"]]), body);
   return tab === "audit" ? audit(body) : list(body, name);
 }

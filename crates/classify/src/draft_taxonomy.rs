@@ -106,7 +106,7 @@ impl DraftTaxonomy {
         let mut verdicts = self.0.classify_many(&fit, with).await.into_iter();
         let tried = clean.into_iter().map(|clean| {
             clean?;
-            Ok(verdicts.next().expect("there is one for each fit text").0)
+            Ok(verdicts.next().expect("one result for each valid text").0)
         });
         tried.collect()
     }

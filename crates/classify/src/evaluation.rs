@@ -38,15 +38,18 @@ pub(super) enum EvaluationError {
     #[error("`examples[{index}].text`: {why}")]
     InvalidText { index: usize, why: InvalidText },
     /// Otherwise the evaluation would attribute the results of the fallback rules to the failing model.
-    #[error("nothing was measured, as not all works as it should: {0}")]
+    #[error("evaluation is not possible while the classifier is impaired: {0}")]
     Impaired(String),
-    #[error("no category has two examples, so none can be held out; give `examples`: texts with their categories")]
+    #[error(
+        "cross-validation requires a category with at least two examples; pass `examples` (texts with their \
+        categories)"
+    )]
     TooFew,
-    #[error("the examples could not be embedded: {0}")]
+    #[error("cannot embed the examples: {0}")]
     Embedding(#[from] inference::Error),
-    #[error("the examples could not be learned: {0}")]
+    #[error("training failed: {0}")]
     CrossValidation(#[from] cross_validation::Error),
-    #[error("measuring stopped unexpectedly; look at the log")]
+    #[error("evaluation failed unexpectedly; see the log")]
     Stopped,
 }
 

@@ -60,19 +60,19 @@ pub enum Error {
     #[error("text {} {reason}", index + 1)]
     Text { index: usize, reason: String },
     /// The model returned no usable vector; this is a fault of the model.
-    #[error("`{model}` gave no usable vector for text {}: {reason}", index + 1)]
+    #[error("`{model}` returned an invalid vector for text {}: {reason}", index + 1)]
     InvalidVector { model: String, index: usize, reason: &'static str },
     #[error("{0}")]
     Model(String),
     /// Vectors of different models are not comparable.
-    #[error("the model was replaced while the texts were embedded; embed them again")]
+    #[error("the model was replaced while texts were being embedded; try again")]
     ModelReplaced,
-    #[error("the model stopped unexpectedly; the texts have no vectors")]
+    #[error("the embedding model stopped unexpectedly; try again")]
     Stopped,
-    #[error("no turn at the model came within {0:?}, so many others wait for it; try again")]
+    #[error("timed out after {0:?} waiting for the embedding model (queue is full); try again")]
     QueueTimeout(Duration),
     /// The model was abandoned.
-    #[error("the model was at the texts for {0:?} and did not come back; try again, or raise `inference.timeout`")]
+    #[error("embedding timed out after {0:?}; try again, or increase `inference.timeout`")]
     ModelTimeout(Duration),
 }
 
@@ -106,9 +106,7 @@ impl Inference {
             (CustomModelExecutor::new(settings.timeout.get()), Arc::default(), Metrics::default());
         warn_unused_settings(&settings);
         if settings.device == config::Device::Gpu {
-            tracing::warn!(
-                "`inference.device` is `gpu`, but this build has no runtime for one; models run on the processor"
-            );
+            tracing::warn!("`inference.device` is `gpu`, but this build has no GPU runtime; using the CPU");
         }
         Inference(Arc::new(Inner {
             settings,
@@ -253,7 +251,7 @@ impl Inference {
         };
         // Stored only after its threads have started: if that fails, a later text retries.
         let started = ModelThread::start(model, shared.stuck.clone())
-            .map_err(|error| Error::Model(format!("no thread could be started for the model: {error}")))?;
+            .map_err(|error| Error::Model(format!("cannot start a thread for the embedding model: {error}")))?;
         Ok(owner.insert(started).clone())
     }
 
@@ -263,11 +261,11 @@ impl Inference {
         match self.0.stuck.load(Ordering::Relaxed) {
             0 => None,
             MAX_STUCK_THREADS.. => Some(format!(
-                "the embedding model did not come back within {limit:?}, {MAX_STUCK_THREADS} times; it is not tried again before \
-                 one of them does, or the next start"
+                "the embedding model timed out {MAX_STUCK_THREADS} times after {limit:?} and is disabled until one of \
+                 its threads finishes; restart the server to retry"
             )),
             stuck => Some(format!(
-                "the embedding model did not come back within {limit:?}, {stuck} times; another has its place"
+                "the embedding model timed out {stuck} times after {limit:?}; another instance of it is in use"
             )),
         }
     }
@@ -282,7 +280,7 @@ pub fn warn_unused_settings(settings: &config::Inference) {
     let unused = settings.embedding.unused();
     if !unused.is_empty() {
         let keys: Vec<String> = unused.iter().map(|key| format!("`inference.embedding.{key}`")).collect();
-        tracing::warn!("without `inference.embedding.path`, nothing is done with {}", keys.join(", "));
+        tracing::warn!("{} has no effect without `inference.embedding.path`", keys.join(", "));
     }
 }
 

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 /// Why a text was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidText {
-    #[error("`text` is empty; give the text to classify")]
+    #[error("`text` is empty; enter the text to classify")]
     Empty,
-    #[error("`text` has more than {most} characters; shorten it, or raise `classification.max_text_length`")]
+    #[error("`text` is longer than {most} characters; shorten it, or increase `classification.max_text_length`")]
     TooLong { most: usize },
 }
 

@@ -26,7 +26,8 @@ pub mod tools;
 pub mod training;
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -56,6 +57,8 @@ pub struct Classification(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     settings: config::Classification,
+    /// The taxonomy file, if it was created while the built-in taxonomy was in use.
+    created_file: OnceLock<PathBuf>,
     inference: Inference,
     snapshot: ArcSwap<TaxonomySnapshot>,
     /// Serializes reloads; classification never waits for it. Guards the stamp of the file as last read.
@@ -110,6 +113,7 @@ impl Classification {
         let (places, again) = (Mutex::default(), Notify::new());
         Classification(Arc::new(Inner {
             settings,
+            created_file: OnceLock::new(),
             inference,
             snapshot: published,
             reloading,
@@ -122,6 +126,17 @@ impl Classification {
 
     pub fn settings(&self) -> &config::Classification {
         &self.0.settings
+    }
+
+    /// The taxonomy file; `None` for the built-in taxonomy.
+    pub(crate) fn taxonomy_file(&self) -> Option<&Path> {
+        self.0.settings.taxonomy.as_deref().or_else(|| self.0.created_file.get().map(PathBuf::as_path))
+    }
+
+    /// Uses a new file instead of the built-in taxonomy from the next reload on.
+    pub(crate) fn set_created_file(&self, file: PathBuf) {
+        // Saves are serialized, so it is set once.
+        let _ = self.0.created_file.set(file);
     }
 
     /// The current snapshot.
@@ -166,7 +181,7 @@ impl Classification {
         let mut verdicts = verdicts.into_iter().map(|(verdict, _)| verdict);
         let sorted = texts.into_iter().map(|fit| {
             let text = fit?;
-            Ok((text, verdicts.next().expect("there is one for each fit text")))
+            Ok((text, verdicts.next().expect("one result for each valid text")))
         });
         let sorted = sorted.collect();
         (published, sorted)

@@ -3,6 +3,7 @@
 //! A new version is read, validated and trained in the background, then swapped in atomically. A file with errors only
 //! produces log messages.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,11 +52,14 @@ impl Classification {
     /// Reloads the taxonomy and publishes a new snapshot. On an error, the current snapshot stays.
     pub async fn reload(&self) -> Result<Arc<TaxonomySnapshot>, ConfigError> {
         let mut read_at = self.0.reloading.lock().await;
-        *read_at = FileFingerprint::of(self.0.settings.taxonomy.as_deref());
+        let file = self.taxonomy_file().map(Path::to_owned);
+        *read_at = FileFingerprint::of(file.as_deref());
         let before = self.snapshot();
         let (settings, old, places) = (self.0.settings.clone(), before.clone(), lock(&self.0.category_ids).clone());
         // Reading a large file and compiling its rules block the thread.
-        let read = tokio::task::spawn_blocking(move || build_snapshot(&settings, &old, places.as_deref())).await;
+        let read =
+            tokio::task::spawn_blocking(move || build_snapshot(file.as_deref(), &settings, &old, places.as_deref()))
+                .await;
         let read = read.unwrap_or_else(|_| Err(Taxonomy::unreadable()));
         *lock(&self.0.rejection) = read.as_ref().err().map(summary);
         let next = match read.inspect_err(|_| self.0.metrics.record_reload("refused"))? {
@@ -75,11 +79,12 @@ impl Classification {
 
 /// Builds the new snapshot; `None` if the file is unchanged and the current method works.
 fn build_snapshot(
+    file: Option<&Path>,
     settings: &config::Classification,
     before: &TaxonomySnapshot,
     places: Option<&[String]>,
 ) -> Result<Option<TaxonomySnapshot>, ConfigError> {
-    let taxonomy = Taxonomy::open(settings.taxonomy.as_deref())?;
+    let taxonomy = Taxonomy::open(file)?;
     let taxonomy = match (settings.stable_indices, places) {
         (true, Some(places)) => taxonomy.with_shared_ids(places)?,
         (true, None) => taxonomy.with_stable_ids(&before.taxonomy)?,
@@ -104,8 +109,7 @@ pub fn watch(classification: Classification, server: Server) -> impl Future<Outp
     // redundant.
     let mut hangups = HangupSignal::listen();
     async move {
-        let path = classification.settings().taxonomy.clone();
-        let watched = path.as_deref().filter(|_| classification.settings().watch);
+        let is_watching = classification.settings().watch;
         let mut seen = None;
         let mut looks = tokio::time::interval(POLL_INTERVAL);
         let mut retries = tokio::time::interval(RETRY_INTERVAL);
@@ -128,8 +132,8 @@ pub fn watch(classification: Classification, server: Server) -> impl Future<Outp
                         continue;
                     }
                 }
-                _ = looks.tick(), if watched.is_some() => {
-                    let now = FileFingerprint::of(watched);
+                _ = looks.tick(), if is_watching && classification.taxonomy_file().is_some() => {
+                    let now = FileFingerprint::of(classification.taxonomy_file());
                     // A recently changed file may be half written. It is read once it is unchanged between two polls.
                     let still = now == std::mem::replace(&mut seen, now);
                     if !still || now == *classification.0.reloading.lock().await {
@@ -151,7 +155,7 @@ pub(super) async fn reload_and_notify(
     let before = classification.snapshot();
     let read = classification.reload().await;
     match &read {
-        Ok(now) if Arc::ptr_eq(&before, now) => tracing::info!("the taxonomy has not changed"),
+        Ok(now) if Arc::ptr_eq(&before, now) => tracing::info!("taxonomy unchanged"),
         Ok(now) => {
             let taxonomy = &now.taxonomy;
             for remark in taxonomy.warnings() {
@@ -160,15 +164,15 @@ pub(super) async fn reload_and_notify(
             let was_there = |name: &str| before.taxonomy.categories.iter().any(|old| old.name == name && !old.retired);
             let gone = taxonomy.categories.iter().filter(|category| category.retired && was_there(&category.name));
             for gone in gone {
-                tracing::warn!(category = gone.name, "is gone from the file; its place is kept until the next start");
+                tracing::warn!(category = gone.name, "was removed; its index stays reserved until the next restart");
             }
-            tracing::info!(categories = taxonomy.categories.len(), "the taxonomy was read again");
-            server.audit().record_event(AuditEvent::new("reload").detail("the taxonomy was read again"));
+            tracing::info!(categories = taxonomy.categories.len(), "taxonomy reloaded");
+            server.audit().record_event(AuditEvent::new("reload").detail("taxonomy reloaded"));
             announce(server);
         }
         Err(error) => {
-            server.audit().record_event(AuditEvent::new("reload_refused").detail("the new taxonomy has mistakes"));
-            tracing::error!("the new taxonomy is refused and the old one stays:\n{error}");
+            server.audit().record_event(AuditEvent::new("reload_refused").detail("new taxonomy has errors"));
+            tracing::error!("rejected the new taxonomy and kept the previous one:\n{error}");
         }
     }
     read

@@ -136,18 +136,15 @@ fn without_out_of_scope(probabilities: Vec<f32>) -> Prediction {
 pub fn check(pattern: &str) -> Result<(), String> {
     let compiled = RegexBuilder::new(pattern).case_insensitive(true).size_limit(MAX_PATTERN_BYTES).build();
     compiled.map(drop).map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => "is too large; write it with fewer or smaller repetitions".into(),
-        error => format!("is no regular expression: {}", last_line(&error.to_string())),
+        regex::Error::CompiledTooBig(_) => "is too large; use fewer or smaller repetitions".into(),
+        error => format!("is not a valid regular expression: {}", last_line(&error.to_string())),
     })
 }
 
 /// Validates the total size of all expressions.
 pub fn check_all<'a>(patterns: impl Iterator<Item = &'a String>) -> Result<(), String> {
     compile_set(patterns.map(String::as_str)).map(drop).map_err(|_| {
-        format!(
-            "has patterns that take more than {} MiB together; use fewer, or `words`",
-            MAX_TOTAL_PATTERN_BYTES >> 20
-        )
+        format!("compiled patterns exceed {} MiB; use fewer patterns, or `words`", MAX_TOTAL_PATTERN_BYTES >> 20)
     })
 }
 
@@ -165,7 +162,7 @@ impl PatternSet<RegexSet> {
         let all = categories.iter().flat_map(&of);
         let owners =
             categories.iter().enumerate().flat_map(|(class, category)| of(category).iter().map(move |_| class));
-        let matcher = compile_set(all.map(String::as_str)).expect("the patterns were checked when they were read");
+        let matcher = compile_set(all.map(String::as_str)).expect("patterns were validated when they were read");
         PatternSet { matcher, category_of: owners.collect() }
     }
 
@@ -188,7 +185,10 @@ impl PatternSet<AhoCorasick> {
         let (owners, words): (Vec<usize>, Vec<String>) =
             all.flat_map(|(class, category)| category.words.iter().map(move |word| (class, normalize(word)))).unzip();
         let matcher = AhoCorasick::builder().match_kind(MatchKind::Standard).build(words);
-        PatternSet { matcher: matcher.expect("a taxonomy file is too small for so many words"), category_of: owners }
+        PatternSet {
+            matcher: matcher.expect("a taxonomy file cannot contain more than 4 billion words"),
+            category_of: owners,
+        }
     }
 
     /// The category of each distinct matching word.

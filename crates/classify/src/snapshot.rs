@@ -86,11 +86,11 @@ impl TaxonomySnapshot {
         let (done, made) = watch::channel(());
         let (published, settings, inference) = (self.clone(), with.settings.clone(), with.inference.clone());
         tokio::spawn(async move {
-            *lock(&published.fallback_reason) = Some("making the classifier failed; only rules are used".into());
+            *lock(&published.fallback_reason) = Some("cannot build the classifier; falling back to rules".into());
             let with = MethodContext { settings: &settings, inference: &inference, permit: None };
             let (method, why) = method::build(&published.taxonomy, &published.rules, before, with).await;
             if let Some(why) = &why {
-                tracing::error!(%why, using = method.describe(), "classification is impaired");
+                tracing::error!(error = %why, method = method.describe(), "classification is impaired");
             }
             *lock(&published.fallback_reason) = why;
             let _ = published.method.set(Arc::new(method));
@@ -108,7 +108,7 @@ impl TaxonomySnapshot {
     pub fn impairment(&self) -> Option<String> {
         if self.method.get().is_none() {
             let learning = lock(&self.building).is_some();
-            return learning.then(|| "still learning the examples; calls wait for it".into());
+            return learning.then(|| "training is in progress; calls wait for it".into());
         }
         lock(&self.fallback_reason).clone().or_else(|| lock(&self.model_failure).clone())
     }
@@ -183,7 +183,7 @@ impl TaxonomySnapshot {
             };
             verdicts[*index] = Some((self.store_in_cache(texts[*index], judged), false));
         }
-        verdicts.into_iter().map(|verdict| verdict.expect("every text was settled, read or judged")).collect()
+        verdicts.into_iter().map(|verdict| verdict.expect("every text has a result")).collect()
     }
 
     /// While training is still running, `certain` rules decide without waiting for it.
@@ -228,7 +228,7 @@ impl TaxonomySnapshot {
             }
             Err(inference::Error::Text { .. }) => CacheablePrediction { prediction: by_rules(), is_cacheable: true },
             Err(error) => {
-                tracing::error!(%error, "the model failed; rules decided instead");
+                tracing::error!(%error, "model failed; falling back to rules");
                 *lock(&self.model_failure) = Some(error.to_string());
                 // A fallback verdict must not outlive the failure.
                 CacheablePrediction { prediction: by_rules(), is_cacheable: false }

@@ -1,7 +1,6 @@
 //! Taxonomy editor: validates, tries and saves taxonomies without touching the live one.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use corbie_mcp::{Server, ToolError};
@@ -23,8 +22,9 @@ pub(super) struct TaxonomyEditor(Arc<Inner>);
 pub struct EditorContext {
     /// Whether an external MCP server classifies routed prompts.
     pub external_classifier: bool,
-    /// Categories that must not be removed: their prompts stay on local providers (`router.restricted_categories`).
-    pub pinned_local: BTreeSet<String>,
+    /// Settings that name a category, which must not be removed, and the category. For example, prompts of a category in
+    /// `router.restricted_categories` stay on local providers.
+    pub required_categories: Vec<(&'static str, String)>,
     /// Publishes saved taxonomies to other instances, if there are any.
     pub publisher: Option<Arc<dyn TaxonomyPublisher>>,
 }
@@ -45,8 +45,8 @@ const MAX_CONCURRENT_CHECKS: usize = 2;
 const MAX_CONCURRENT_TRIALS: usize = 1;
 
 /// Warning shown when an external server classifies the prompts.
-const EXTERNAL_CLASSIFIER_WARNING: &str = "prompts that are routed get their categories from the server in `classification.mcp_server`; \
-this taxonomy counts for the tools, and while that server is down";
+const EXTERNAL_CLASSIFIER_WARNING: &str = "routed prompts are categorized by the server in \
+`classification.mcp_server`; this taxonomy is used only by the tools and while that server is down";
 
 /// A valid taxonomy, or the diagnostics of its text.
 pub(super) type CheckResult = Result<Taxonomy, Vec<TaxonomyDiagnostic>>;
@@ -73,9 +73,14 @@ impl TaxonomyEditor {
         self.0.context.external_classifier.then_some(EXTERNAL_CLASSIFIER_WARNING)
     }
 
-    /// The configured taxonomy file.
+    /// The taxonomy file; `None` for the built-in taxonomy.
     pub(super) fn file(&self) -> Option<PathBuf> {
-        self.classification().settings().taxonomy.clone()
+        self.classification().taxonomy_file().map(Path::to_owned)
+    }
+
+    /// The file that a first save creates, if the built-in taxonomy is in use.
+    pub(super) fn new_file(&self) -> Option<PathBuf> {
+        self.classification().settings().new_taxonomy.clone().filter(|_| self.file().is_none())
     }
 
     /// A permit for work that takes many seconds.
@@ -87,7 +92,7 @@ impl TaxonomyEditor {
     pub(super) async fn check(&self, text: String) -> Result<CheckResult, QueueFull> {
         if text.len() > taxonomy_file_store::MAX_EDITABLE_BYTES {
             let message = format!(
-                "the text is larger than {} MiB; edit the file itself",
+                "the text is larger than {} MiB; edit the file directly",
                 taxonomy_file_store::MAX_EDITABLE_BYTES >> 20
             );
             return Ok(Err(vec![TaxonomyDiagnostic::warning(message)]));
@@ -142,6 +147,24 @@ impl TaxonomyEditor {
         written.await.unwrap_or_else(|_| Err(ReplaceError::stopped()))
     }
 
+    /// Writes a checked text to a new file, which replaces the built-in taxonomy.
+    pub(super) async fn create(
+        &self,
+        file: PathBuf,
+        text: String,
+        expected: Option<String>,
+    ) -> Result<Replacement, ReplaceError> {
+        let desk = self.clone();
+        let written = tokio::spawn(async move {
+            let _saving = desk.0.save_lock.lock().await;
+            let path = file.clone();
+            let created = run_blocking(move || taxonomy_file_store::create(&path, &text, expected.as_deref())).await?;
+            desk.classification().set_created_file(file);
+            Ok(created)
+        });
+        written.await.unwrap_or_else(|_| Err(ReplaceError::stopped()))
+    }
+
     /// Reloads the file. Runs to completion even if the caller disconnects: the file is already written.
     pub(super) async fn reload(&self, server: &Server) -> Result<Arc<TaxonomySnapshot>, ConfigError> {
         let (classification, server) = (self.classification().clone(), server.clone());
@@ -173,7 +196,7 @@ async fn publish_and_replace(
     let replaced = match replaced {
         Ok(replaced) => replaced,
         Err(error) => {
-            tracing::warn!(%error, "the taxonomy was saved for all instances, and is not in the file here yet");
+            tracing::warn!(%error, "taxonomy saved to the database, but not yet written to the local file");
             return Ok(Replacement { version: saved, backup: None });
         }
     };
@@ -189,13 +212,14 @@ async fn run_blocking<T: Send + 'static>(
 }
 
 impl EditorContext {
-    /// Without its category, a prompt that must stay local would be classified differently and sent out.
+    /// Without its category, a prompt that must stay local would be classified differently and sent out, and the next
+    /// start would fail.
     fn check(&self, taxonomy: &Taxonomy) -> Result<(), Vec<TaxonomyDiagnostic>> {
         let is_missing =
-            |name: &&String| !self.external_classifier && !taxonomy.names().any(|known| known == name.as_str());
-        let missing = self.pinned_local.iter().filter(is_missing).map(|name| {
+            |name: &String| !self.external_classifier && !taxonomy.names().any(|known| known == name.as_str());
+        let missing = self.required_categories.iter().filter(|(_, name)| is_missing(name)).map(|(key, name)| {
             TaxonomyDiagnostic::warning(format!(
-                "the category `{name}` is missing, which `router.restricted_categories` in the configuration names"
+                "category `{name}` is missing, but `{key}` in the configuration names it"
             ))
         });
         let missing: Vec<TaxonomyDiagnostic> = missing.collect();

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::Taxonomy;
 use corbie_util::fs::atomic_write::{self, FilePermissions};
 use corbie_util::fs::numbered_backup::create_backup;
 use corbie_util::fs::writable::{check_writable, resolve_target};
@@ -29,31 +30,34 @@ pub(super) struct Replacement {
 /// Why a file was not replaced.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReplaceError {
-    #[error("the file was changed since you read it; read it again, and put your changes into what it says now")]
+    #[error("the file has changed since it was read; reload it and apply your changes to the new version")]
     Conflict,
     #[error("{0}")]
     Unwritable(String),
     /// The other instances could not be notified.
-    #[error("the file is shared with other instances, and nothing was saved: {0}")]
+    #[error("nothing was saved, because the file is synchronized with other instances through the database: {0}")]
     Unavailable(String),
     /// The outcome is in doubt: the response was lost.
-    #[error("the file is shared with other instances, and may have been saved or not; read it again: {0}")]
+    #[error(
+        "the save is in doubt, because the file is synchronized with other instances through the database; reload \
+        the file and check: {0}"
+    )]
     InDoubt(String),
 }
 
 impl ReplaceError {
     pub(super) fn stopped() -> ReplaceError {
-        ReplaceError::Unwritable("writing the file stopped unexpectedly; look at the log".into())
+        ReplaceError::Unwritable("writing the file failed unexpectedly; see the log".into())
     }
 }
 
 /// Reads a file. Returns `None` if it exceeds [`MAX_EDITABLE_BYTES`].
 pub(super) fn read(path: &Path) -> Result<Option<String>, String> {
-    let unreadable = |error: &dyn std::fmt::Display| format!("`{}` cannot be read: {error}", path.display());
+    let unreadable = |error: &dyn std::fmt::Display| format!("cannot read `{}`: {error}", path.display());
     // Anything but a regular file could block or be endless.
     let is_file = std::fs::metadata(path).map_err(|error| unreadable(&error))?.is_file();
     if !is_file {
-        return Err(unreadable(&"it is not a regular file"));
+        return Err(unreadable(&"not a regular file"));
     }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(|error| unreadable(&error))?;
@@ -61,7 +65,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, String> {
     if bytes.len() > MAX_EDITABLE_BYTES {
         return Ok(None);
     }
-    String::from_utf8(bytes).map(Some).map_err(|_| unreadable(&"it is not UTF-8 text"))
+    String::from_utf8(bytes).map(Some).map_err(|_| unreadable(&"not UTF-8 text"))
 }
 
 /// Version of a text: a truncated SHA-256 hash.
@@ -88,7 +92,7 @@ fn read_current(path: &Path, expected: Option<&str>) -> Result<CurrentContent, R
     let target = resolve_target(path).map_err(ReplaceError::Unwritable)?;
     let text = read(&target).map_err(ReplaceError::Unwritable)?;
     let text = text.ok_or_else(|| {
-        ReplaceError::Unwritable(format!("`{}` is larger than what can be saved here; edit the file", path.display()))
+        ReplaceError::Unwritable(format!("`{}` is too large to be saved here; edit the file directly", path.display()))
     })?;
     match expected.is_some_and(|expected| expected != version(&text)) {
         true => Err(ReplaceError::Conflict),
@@ -103,7 +107,7 @@ pub(super) fn replace(path: &Path, text: &str, expected: Option<&str>) -> Result
     let CurrentContent { target, text: before } = read_current(path, expected)?;
     let unwritable = |place: &Path| {
         let place = place.display().to_string();
-        move |error: std::io::Error| ReplaceError::Unwritable(format!("`{place}` cannot be written: {error}"))
+        move |error: std::io::Error| ReplaceError::Unwritable(format!("cannot write `{place}`: {error}"))
     };
     let metadata = std::fs::metadata(&target).map_err(unwritable(&target))?;
     // A repeated save must not overwrite the backup of the first one.
@@ -121,6 +125,20 @@ pub(super) fn replace(path: &Path, text: &str, expected: Option<&str>) -> Result
     }
     file.replace().map_err(unwritable(&target))?;
     Ok(Replacement { version: version(text), backup: Some(backup) })
+}
+
+/// Creates a file for the first taxonomy that replaces the built-in one. `expected` is the version of the built-in one.
+pub(super) fn create(path: &Path, text: &str, expected: Option<&str>) -> Result<Replacement, ReplaceError> {
+    if expected.is_some_and(|expected| expected != version(Taxonomy::builtin_text())) {
+        return Err(ReplaceError::Conflict);
+    }
+    let created = std::fs::create_dir_all(atomic_write::parent_dir(path))
+        .and_then(|()| atomic_write::prepare(path, text.as_bytes(), FilePermissions::Default)?.create());
+    match created {
+        Ok(()) => Ok(Replacement { version: version(text), backup: None }),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(ReplaceError::Conflict),
+        Err(error) => Err(ReplaceError::Unwritable(format!("`{}` cannot be written: {error}", path.display()))),
+    }
 }
 
 #[cfg(test)]
@@ -197,7 +215,7 @@ mod tests {
     fn what_cannot_be_written_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("missing.yaml");
-        assert!(replace(&path, "", None).unwrap_err().to_string().contains("missing.yaml` cannot be found"));
+        assert!(replace(&path, "", None).unwrap_err().to_string().contains("missing.yaml`"));
         assert!(read(folder.path()).unwrap_err().contains("not a regular file"));
     }
 }

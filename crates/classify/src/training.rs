@@ -31,7 +31,7 @@ pub type Fingerprint = [u8; 32];
 /// Why training failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainingError {
-    #[error("the examples could not be embedded: {0}")]
+    #[error("cannot embed the examples: {0}")]
     Model(#[from] inference::Error),
     #[error("{0}")]
     Training(#[from] corbie_infer::heads::TrainError),
@@ -69,9 +69,9 @@ impl TrainedClassifier {
                 let started = Instant::now();
                 let classifier = lesson.train(inference, turn).await?;
                 let seconds = started.elapsed().as_secs_f32();
-                tracing::info!(examples = lesson.texts.len(), seconds, "learned the taxonomy");
+                tracing::info!(examples = lesson.texts.len(), seconds, "taxonomy trained");
                 if let Some(path) = &taxonomy.path {
-                    tracing::info!("`corbie taxonomy train {}` keeps what was learned", path.display());
+                    tracing::info!("run `corbie taxonomy train {}` to save the trained model", path.display());
                 }
                 classifier
             }
@@ -237,7 +237,7 @@ impl TrainingSet {
         let (fingerprint, bytes) = bytes.strip_prefix(MAGIC)?.split_at_checked(size_of::<Fingerprint>())?;
         if fingerprint != self.fingerprint {
             if path.is_some() {
-                tracing::warn!("what is saved beside the taxonomy was learned from other examples and is not used");
+                tracing::warn!("ignoring the trained model next to the taxonomy: it was trained on different examples");
             }
             return None;
         }

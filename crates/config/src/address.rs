@@ -58,7 +58,7 @@ impl FromStr for Listen {
             Some(path) if path.starts_with('/') && !path.ends_with('/') && !path.contains('\0') => {
                 Ok(Self::Socket(path.into()))
             }
-            Some(_) => Err(ParseAddressError("path of a socket")),
+            Some(_) => Err(ParseAddressError("socket path")),
             None => text.parse().map(Self::Port),
         }
     }
@@ -165,9 +165,9 @@ impl FromStr for HttpUrl {
     type Err = ParseAddressError;
 
     fn from_str(text: &str) -> Result<Self, ParseAddressError> {
-        let url = Url::parse(text).map_err(|_| ParseAddressError("web address"))?;
+        let url = Url::parse(text).map_err(|_| ParseAddressError("URL"))?;
         let fits = matches!(url.scheme(), "http" | "https") && url.has_host() && url.fragment().is_none();
-        fits.then_some(Self(url)).ok_or(ParseAddressError("web address"))
+        fits.then_some(Self(url)).ok_or(ParseAddressError("URL"))
     }
 }
 

@@ -39,11 +39,11 @@ struct ApprovalFileContent {
 pub enum ApprovalError {
     #[error("{path}: {error}", path = .path.display())]
     Io { path: PathBuf, error: io::Error },
-    #[error("{path} is not a file of approvals: {reason}; remove it, and approve your project files again", path = .path.display())]
+    #[error("{path} is not a valid approvals file: {reason}; remove it and approve your project files again", path = .path.display())]
     Unreadable { path: PathBuf, reason: String },
     #[error("{path} was written by a newer version of this program ({version})", path = .path.display())]
     Newer { path: PathBuf, version: u32 },
-    #[error("{MAX_APPROVED_FILES} files are approved already; withdraw some with `corbie config untrust DIR`")]
+    #[error("too many approved files (maximum {MAX_APPROVED_FILES}); remove some with `corbie config untrust DIR`")]
     TooMany,
     #[error("`{}` cannot be approved, because its path is not UTF-8; rename the folder", .0.display())]
     NotUtf8(PathBuf),

@@ -11,10 +11,14 @@ use super::mcp_server::McpServer;
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Classification {
-    /// Taxonomy file: categories with their prompts, patterns and examples. Defaults to the built-in taxonomy: math,
+    /// Taxonomy file: categories with their prompts, patterns and examples. Defaults to `taxonomy.yaml` in the user's
+    /// configuration folder, or to the built-in taxonomy if there is no such file or `knowledge.store` is set: math,
     /// science, technology, history, general. `corbie taxonomy new` creates a taxonomy file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taxonomy: Option<PathBuf>,
+    /// Where a first own taxonomy is saved while the built-in one is in use; `None` if it cannot be.
+    #[serde(skip)]
+    pub new_taxonomy: Option<PathBuf>,
     /// Classification method: `hybrid`, `rules`, `embedding` or `model`.
     pub method: ClassificationMethod,
     /// Model trained for these categories.
@@ -88,6 +92,7 @@ impl Default for Classification {
     fn default() -> Self {
         Self {
             taxonomy: None,
+            new_taxonomy: None,
             method: ClassificationMethod::default(),
             model: SequenceModel::default(),
             max_text_length: 32_768,

@@ -2,11 +2,13 @@
 //!
 //! Values of variables, flags and `${VAR}` are strings; whether `5` is a number depends on the key.
 
+use std::path::Path;
+
 use serde_json::{Number, Value};
 
 use super::diagnostic::Origin;
-use super::schema;
 use super::spanned_value::{SpannedValue, ValueData, to_integer_if_exact};
+use super::{read, schema};
 
 /// A string that does not fit stays a string, so that validation can report the expected type.
 pub(super) fn coerce(text: &str, schema: Option<&Value>, origin: Origin) -> SpannedValue {
@@ -17,7 +19,7 @@ pub(super) fn coerce(text: &str, schema: Option<&Value>, origin: Origin) -> Span
     let data = if schema::allows(schema, "array") {
         list(trimmed, schema, &origin)
     } else if schema::allows(schema, "object") {
-        json(trimmed, &origin)
+        map(trimmed, &origin)
     } else if schema::allows(schema, "boolean") {
         trimmed.parse().ok().map(ValueData::Bool)
     } else if schema::allows(schema, "integer") || schema::allows(schema, "number") {
@@ -36,6 +38,15 @@ fn list(text: &str, schema: &Value, origin: &Origin) -> Option<ValueData> {
     }
     let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
     Some(ValueData::List(items.map(|item| coerce(item, schema.get("items"), origin.clone())).collect()))
+}
+
+/// `{"key": 1}`, or `{key: 1}` as in YAML.
+fn map(text: &str, origin: &Origin) -> Option<ValueData> {
+    json(text, origin).or_else(|| {
+        // The path only fills the locations, which are those of the variable.
+        let read = text.starts_with('{').then(|| read::yaml(text, Path::new("")).ok())??;
+        Some(SpannedValue::from_json(read.to_json(), origin.clone()).data)
+    })
 }
 
 fn json(text: &str, origin: &Origin) -> Option<ValueData> {

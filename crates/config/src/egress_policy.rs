@@ -24,7 +24,7 @@ pub struct EgressPolicy {
 
 /// The address is forbidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it is at an address of the link or of a cloud's metadata, which corbie does not connect to")]
+#[error("address blocked by the egress policy (link-local or cloud metadata)")]
 pub struct EgressDenied;
 
 /// Addresses at which no provider or other server can be.
@@ -49,8 +49,8 @@ const DENIED_BLOCKS: [AddressBlock; 12] = [
 ];
 
 /// Error for a forbidden address.
-const DENIED_MESSAGE: &str = "names an address of the link or of a cloud's metadata, which corbie does not connect to; name \
-another one (`127.0.0.1` is this machine), or allow it with `network.allowed_addresses`";
+const DENIED_MESSAGE: &str = "is blocked by the egress policy (link-local or cloud metadata address); use another \
+address (`127.0.0.1` for this machine), or allow it in `network.allowed_addresses`";
 
 impl EgressPolicy {
     pub fn new(settings: &Network) -> EgressPolicy {

@@ -50,7 +50,7 @@ pub(super) fn read(variables: &BTreeMap<String, String>, schema: &Value, finding
         // Kubernetes sets `CORBIE_PORT` and similar variables for a service of that name, which must not prevent the
         // start. A misspelt section with keys below it is an error.
         if path.0.len() == 1 && schema::schema_at(schema, &path.0).is_none() {
-            let message = "is not a setting and is ignored";
+            let message = "is not a known setting and is ignored";
             findings.warnings.push(Diagnostic::at(Origin::variable(name), KeyPath::default(), message));
             continue;
         }

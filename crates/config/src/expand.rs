@@ -83,14 +83,14 @@ fn substitute(text: &str, variables: &BTreeMap<String, String>, budget: usize) -
         }
         expanded.text.push_str(before);
         let Some((inside, after)) = reference.split_once('}') else {
-            problems.push("has `${` without `}`; write `$${` for a plain `${`".into());
+            problems.push("has `${` without `}`; use `$${` for a literal `${`".into());
             rest = "";
             break;
         };
         rest = after;
         match resolve(inside, variables) {
             Ok(value) if expanded.grown + value.len() > budget => {
-                problems.push("grows too large by its variables".into());
+                problems.push("is too large after variable expansion".into());
                 break;
             }
             Ok(value) => {
@@ -114,7 +114,7 @@ fn resolve<'a>(inside: &'a str, variables: &'a BTreeMap<String, String>) -> Resu
     let mut letters = name.chars();
     let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
     if !begins || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
-        return Err("has `${` without the name of a variable; write `$${` for a plain `${`".into());
+        return Err("has `${` without a variable name; use `$${` for a literal `${`".into());
     }
     if default.is_some_and(|default| default.contains("${")) {
         return Err(format!("has `${{` in the default of `${{{name}}}`; a default must be plain text"));
@@ -123,6 +123,6 @@ fn resolve<'a>(inside: &'a str, variables: &'a BTreeMap<String, String>) -> Resu
         (Some(value), None) => Ok(value),
         (Some(value), Some(_)) if !value.is_empty() => Ok(value),
         (_, Some(default)) => Ok(default),
-        (None, None) => Err(format!("needs the environment variable `{name}`, which is not set")),
+        (None, None) => Err(format!("references the environment variable `{name}`, which is not set")),
     }
 }

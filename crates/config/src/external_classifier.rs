@@ -163,7 +163,7 @@ fn stdio_transport(server: &McpServer, older: &McpCategoryModel, both: &mut Sect
             Some(_) => ("classification.mcp_server", "transport"),
             None => (LEGACY_SECTION, "transport_type"),
         };
-        let message = format!("is `stdio`, which needs a program to start; set `{section}.command`");
+        let message = format!("is `stdio`, which requires a command; set `{section}.command`");
         both.report(KeyPath::dotted(section).key(transport), message);
         return None;
     };
@@ -176,7 +176,7 @@ fn http_target(server: &McpServer, older: &McpCategoryModel, both: &mut SectionM
     if !url.username().is_empty() || url.password().is_some() {
         let key =
             if server.url.is_some() { "classification.mcp_server.url" } else { "classifier.mcp_category_model.url" };
-        both.report(KeyPath::dotted(key), "names a user or a password; send them in `headers`".into());
+        both.report(KeyPath::dotted(key), "must not contain credentials; send them in `headers`".into());
         return None;
     }
     both.merge(("mcp_server.headers", non_empty(&server.headers)), ("headers", non_empty(&older.headers)));
@@ -202,7 +202,7 @@ impl SectionMerge {
         if let (Some(one), Some(other)) = (&newer.1, &older.1)
             && one != other
         {
-            let message = format!("does not say the same as `{SECTION}.{}`; remove one of the two", newer.0);
+            let message = format!("conflicts with `{SECTION}.{}`; remove one of them", newer.0);
             self.report(KeyPath::dotted(&format!("{LEGACY_SECTION}.{}", older.0)), message);
         }
         newer.1.or(older.1)

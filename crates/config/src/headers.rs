@@ -22,9 +22,9 @@ const RESERVED: [&str; 9] = [
 /// A header name that cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderNameError {
-    #[error("is not the name of a header; use letters, digits and `-`")]
+    #[error("is not a valid header name; use letters, digits and `-`")]
     Name(String),
-    #[error("is set by the protocol; leave it out")]
+    #[error("is set by the protocol; remove it")]
     Reserved(String),
 }
 

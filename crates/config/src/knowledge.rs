@@ -69,8 +69,8 @@ pub struct Knowledge {
     pub watch_interval: Timeout,
     /// Send progress of tasks on open streams to callers that did not request it.
     pub notify_progress: bool,
-    /// Whether `knowledge.db` is copied to `knowledge.db.schema-N` before a new version of corbie migrates it from schema N:
-    /// `auto` if the disk has room, `required` or not open it without the copy, `off`.
+    /// Copy `knowledge.db` to `knowledge.db.schema-N` before a new version of corbie migrates it from schema N: `auto` if
+    /// there is enough disk space, `required` to fail otherwise, or `off`.
     pub migration_copy: MigrationCopy,
     /// How long an uploaded file is kept before it is added.
     pub upload_retention: Timeout,
@@ -86,10 +86,10 @@ pub struct Knowledge {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MigrationCopy {
-    /// If the disk has room for it. Otherwise a warning is logged.
+    /// If there is enough disk space. Otherwise a warning is logged.
     #[default]
     Auto,
-    /// Always. Without room for it corbie does not open the knowledge base.
+    /// Always. Without enough disk space, the knowledge base is not opened.
     Required,
     /// Never.
     Off,
@@ -196,7 +196,7 @@ impl Knowledge {
         let replicas = replicas.filter_map(|(at, replica)| wrong(knowledge().key("store_replicas").index(at), replica));
         let mut mistakes: Vec<SettingDiagnostic> = store.chain(replicas).collect();
         if self.store.is_none() && !self.store_replicas.is_empty() {
-            let message = "is of no use without `knowledge.store`; name the database that these follow".to_owned();
+            let message = "requires `knowledge.store`; set it to the primary database of these replicas".to_owned();
             mistakes.push(SettingDiagnostic { path: knowledge().key("store_replicas"), message });
         }
         mistakes
@@ -205,8 +205,8 @@ impl Knowledge {
     fn model_diagnostics(&self, inference: &Inference) -> Vec<SettingDiagnostic> {
         let Some(wanted) = &self.embedding_model else { return Vec::new() };
         let (used, which) = match &inference.embedding.path {
-            Some(path) => (super::inference::model_dir_name(path), "of `inference.embedding.path`"),
-            None => (corbie_infer::builtin_models()[0].id.clone(), "inside"),
+            Some(path) => (super::inference::model_dir_name(path), "model of `inference.embedding.path`"),
+            None => (corbie_infer::builtin_models()[0].id.clone(), "built-in model"),
         };
         // The built-in model is also accepted without the suffix of its quantization, and any model with its
         // organization as a prefix.
@@ -217,7 +217,8 @@ impl Knowledge {
         }
         let path = KeyPath::default().key("knowledge").key("embedding_model");
         let message = format!(
-            "must be `{usual}`, which is the model {which}; leave it out, or set `inference.embedding.path` to the folder of another"
+            "must be `{usual}`, the {which}; remove it, or set `inference.embedding.path` to the folder of another \
+             model"
         );
         vec![SettingDiagnostic { path, message }]
     }
@@ -229,7 +230,12 @@ impl Knowledge {
 
 /// The user's data folder, by the conventions of the platform.
 pub(super) fn data_dir() -> Option<PathBuf> {
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    data_dir_of(|name| std::env::var_os(name).map(PathBuf::from))
+}
+
+/// The same for other variables than those of this process.
+pub(super) fn data_dir_of(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    let named = |name: &str| variable(name).filter(|path| path.is_absolute());
     let home = || named("HOME");
     if cfg!(target_os = "macos") {
         return home().map(|home| home.join("Library").join("Application Support"));

@@ -170,7 +170,7 @@ impl Sources {
         folders.into_iter().find(|folder| folder.is_dir()).unwrap_or_else(|| MAIN_SEPARATOR_STR.into())
     }
 
-    fn user_config_dir(&self) -> Option<PathBuf> {
+    pub(super) fn user_config_dir(&self) -> Option<PathBuf> {
         user_config_dir(&self.variables).map(|folder| folder.join("corbie"))
     }
 }

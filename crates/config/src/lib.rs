@@ -60,6 +60,7 @@ pub mod system_prompt;
 pub mod telemetry;
 pub mod tls;
 mod token_strength;
+pub mod tool_selection;
 pub mod trust;
 mod unapproved_settings;
 mod validate;
@@ -130,6 +131,14 @@ pub struct LoadedConfig {
     listen_refusal: Option<Diagnostic>,
 }
 
+/// Settings with their mistakes.
+#[derive(Debug)]
+pub struct CheckedConfig {
+    /// The settings without the invalid ones; `None` if they cannot be used.
+    pub loaded: Option<Box<LoadedConfig>>,
+    pub mistakes: Vec<Diagnostic>,
+}
+
 impl Config {
     /// Loads, merges and validates all sources, including constraints between settings.
     pub fn load(sources: Sources) -> Result<LoadedConfig, ConfigError> {
@@ -137,42 +146,79 @@ impl Config {
     }
 
     fn load_with(sources: Sources, in_force: Option<&Arc<ApprovedContent>>) -> Result<LoadedConfig, ConfigError> {
+        match Config::check_with(sources, in_force) {
+            CheckedConfig { loaded: Some(loaded), mistakes } if mistakes.is_empty() => Ok(*loaded),
+            CheckedConfig { mistakes, .. } => Err(ConfigError::sorted(mistakes)),
+        }
+    }
+
+    /// Finds all mistakes. The settings without the invalid ones can be checked further.
+    pub fn check(sources: Sources) -> CheckedConfig {
+        Config::check_with(sources, None)
+    }
+
+    fn check_with(sources: Sources, in_force: Option<&Arc<ApprovedContent>>) -> CheckedConfig {
         let schema = schema();
         let MergedSources { mut tree, diagnostics: mut findings, layers, in_force, listen_refusal } =
             merge_sources(&sources, in_force, schema);
         validate(&mut tree, schema, &mut findings);
 
-        let Diagnostics { errors: mistakes, warnings } = findings;
-        if !mistakes.is_empty() {
-            return Err(ConfigError::sorted(mistakes));
+        let Diagnostics { errors: mut mistakes, warnings } = findings;
+        if !remove_invalid(&mut tree, &mistakes, schema) {
+            return CheckedConfig { loaded: None, mistakes };
         }
         // The schema is generated from the types and uses their parsers, so this cannot fail. The error of serde is
         // omitted because it may quote a value.
-        let mut config = Config::deserialize(tree.to_json()).map_err(|_| Diagnostic {
-            origin: None,
-            path: KeyPath::default(),
-            message: "the settings fit the schema but cannot be read; please report this".into(),
-            suggestion: None,
-        })?;
+        let Ok(mut config) = Config::deserialize(tree.to_json()) else {
+            mistakes.push(Diagnostic {
+                origin: None,
+                path: KeyPath::default(),
+                message: "the settings are valid but cannot be deserialized; please report this".into(),
+                suggestion: None,
+            });
+            return CheckedConfig { loaded: None, mistakes };
+        };
         config.resolve_paths(&tree, &sources);
+        config.default_taxonomy(&sources);
         let digests = SectionFingerprints::of(&tree);
         // The types now hold the values and protect secrets; the tree is kept for its source spans.
         tree.wipe_values();
         let mut loaded =
             LoadedConfig { config, warnings, layers, sources, tree, fingerprints: digests, in_force, listen_refusal };
         loaded.warnings.extend(loaded.weak_token(false));
-        let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
-        mistakes.extend(loaded.config.server.oauth.as_ref().map(oauth::OAuth::diagnostics).unwrap_or_default());
-        mistakes.extend(loaded.config.providers.diagnostics());
-        mistakes.extend(loaded.config.telemetry.diagnostics());
-        mistakes.extend(loaded.config.denied_addresses());
-        mistakes.extend(loaded.config.knowledge.diagnostics(&loaded.config.inference));
-        if mistakes.is_empty() {
-            return Ok(loaded);
-        }
-        let problems = mistakes.into_iter().map(|mistake| loaded.diagnostic_at(mistake.path, mistake.message));
-        Err(ConfigError::sorted(problems.collect()))
+        let mut found = loaded.config.external_classifier().err().unwrap_or_default();
+        found.extend(loaded.config.server.oauth.as_ref().map(oauth::OAuth::diagnostics).unwrap_or_default());
+        found.extend(loaded.config.providers.diagnostics());
+        found.extend(loaded.config.server.tools.diagnostics());
+        found.extend(loaded.config.telemetry.diagnostics());
+        found.extend(loaded.config.denied_addresses());
+        found.extend(loaded.config.knowledge.diagnostics(&loaded.config.inference));
+        // A missing setting is no mistake of its own if it was removed because it is invalid.
+        let is_consequence = |path: &KeyPath| {
+            let overlaps = |other: &KeyPath| path.0.starts_with(&other.0) || other.0.starts_with(&path.0);
+            mistakes.iter().any(|mistake| overlaps(&mistake.path))
+        };
+        let found: Vec<_> = found.into_iter().filter(|mistake| !is_consequence(&mistake.path)).collect();
+        mistakes.extend(found.into_iter().map(|mistake| loaded.diagnostic_at(mistake.path, mistake.message)));
+        CheckedConfig { loaded: Some(Box::new(loaded)), mistakes }
     }
+}
+
+/// Removes the settings that are invalid. Returns whether the others can be used: not if a whole source is invalid, which
+/// may have any setting.
+fn remove_invalid(tree: &mut SpannedValue, mistakes: &[Diagnostic], schema: &Value) -> bool {
+    if mistakes.is_empty() {
+        return true;
+    }
+    for mistake in mistakes {
+        if mistake.path.0.is_empty() {
+            return false;
+        }
+        tree.remove(&mistake.path.0);
+    }
+    let mut remaining = Diagnostics::default();
+    validate(tree, schema, &mut remaining);
+    remaining.errors.is_empty()
 }
 
 /// The token file, also if other settings are invalid: revoking a token must still be possible.
@@ -185,6 +231,11 @@ pub fn tokens_file(sources: &Sources) -> Option<PathBuf> {
         path
     });
     written.or_else(|| Config::default().tokens_file())
+}
+
+/// The user's data folder; `None` if the variables do not define it.
+pub fn user_data_dir(variables: &std::collections::BTreeMap<String, String>) -> Option<PathBuf> {
+    knowledge::data_dir_of(|name| variables.get(name).map(PathBuf::from))
 }
 
 /// Whether a shared database is configured, also if other settings are invalid.
@@ -319,7 +370,7 @@ fn merge_sources(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, sch
                 Err(problems) => findings.errors.extend(problems),
             },
             State::Shadowed => {
-                let message = "is not read, because another file in this folder comes first";
+                let message = "is ignored, because another file in this folder takes precedence";
                 findings
                     .warnings
                     .push(Diagnostic::with_source(ValueSource::File(layer.path.as_path().into()), message));

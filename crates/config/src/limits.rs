@@ -26,8 +26,9 @@ pub struct Limits {
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_connections: usize,
     /// Share of one IPv4 address or IPv6 /64 network in the connections; 0 disables it. An address may use more while
-    /// connections are free. Connections of callers with a valid token do not count. Loopback counts as one address if
-    /// it requires a token. Connections of `trusted_proxies` count for the clients they forward.
+    /// connections are free. Connections of callers with a valid token count for the caller instead, whose share is a
+    /// quarter of `max_connections`. Loopback counts as one address if it requires a token. Connections of
+    /// `trusted_proxies` count for the clients they forward.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub max_connections_per_address: usize,
     /// Maximum number of concurrent requests per connection.

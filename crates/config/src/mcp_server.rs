@@ -28,7 +28,7 @@ pub struct McpServer {
     /// Timeout of a request. Retries extend it to at most twice this value. Defaults to `5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Timeout>,
-    /// Maximum number of retries if the server is unreachable or times out.
+    /// Maximum number of retries if the server is unreachable, times out or answers with an HTTP status from 500.
     #[schemars(range(min = 0, max = 10))]
     pub max_retries: u32,
     /// Cache the list of categories. Otherwise it is requested with every prompt.

@@ -52,7 +52,7 @@ impl FromStr for AddressBlock {
     type Err = ParseAddressError;
 
     fn from_str(text: &str) -> Result<Self, ParseAddressError> {
-        let not = ParseAddressError("block of addresses");
+        let not = ParseAddressError("address block");
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
             None => (text, None),

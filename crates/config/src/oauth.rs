@@ -69,7 +69,7 @@ pub struct ServerIdentifier {
 
 /// The text is not such a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("is not a web address without user, query and fragment")]
+#[error("is not a URL without credentials, query and fragment")]
 pub struct ParseIdentifierError;
 
 /// A larger skew would accept tokens long after their expiry.
@@ -86,19 +86,19 @@ impl OAuth {
         let asked = [("issuer", Some(self.issuer.url())), ("jwks_url", self.jwks_url.as_ref().map(HttpUrl::expose))];
         for (key, url) in asked {
             if url.is_some_and(|url| !is_secure(url)) {
-                let message = "must begin with `https://`; `http://` is for addresses of this machine only";
+                let message = "must begin with `https://`; `http://` is allowed only for loopback addresses";
                 mistakes.push(mistake(key, message.into()));
             }
         }
         if self.jwks_url.as_ref().map(HttpUrl::expose).is_some_and(has_user_info) {
-            mistakes.push(mistake("jwks_url", "must not name a user; keys are public".into()));
+            mistakes.push(mistake("jwks_url", "must not contain credentials; keys are public".into()));
         }
         if self.clock_skew.get() > MAX_CLOCK_SKEW {
-            mistakes.push(mistake("clock_skew", "may be `10m` at most".into()));
+            mistakes.push(mistake("clock_skew", "must be at most `10m`".into()));
         }
         for scope in self.scopes.keys().filter(|scope| !is_scope(scope)) {
             let message =
-                format!("has `{scope}`, which is no scope: those are visible ASCII without spaces, `\"` and `\\`");
+                format!("has the invalid scope `{scope}`; a scope is visible ASCII without spaces, `\"` and `\\`");
             mistakes.push(mistake("scopes", message));
         }
         mistakes

@@ -12,6 +12,9 @@ use super::program::Program;
 use super::spanned_value::SpannedValue;
 use corbie_util::fs::atomic_write::parent_dir;
 
+/// Name of the taxonomy in the user's configuration folder.
+const USER_TAXONOMY: &str = "taxonomy.yaml";
+
 impl Config {
     /// Makes the paths of all files absolute and sets the folders of programs. `tree` has the file of each setting.
     pub(super) fn resolve_paths(&mut self, tree: &SpannedValue, sources: &Sources) {
@@ -23,6 +26,19 @@ impl Config {
                 expand_home(path, sources);
             }
             program.set_folder(file_folder(&key, tree).unwrap_or_else(|| sources.program_folder()));
+        }
+    }
+
+    /// Selects the taxonomy in the user's configuration folder if the settings name none. Instances with a shared
+    /// database share the taxonomy, so only their settings name it.
+    pub(super) fn default_taxonomy(&mut self, sources: &Sources) {
+        if self.classification.taxonomy.is_some() || self.knowledge.store.is_some() {
+            return;
+        }
+        let path = sources.user_config_dir().map(|folder| folder.join(USER_TAXONOMY));
+        match path {
+            Some(path) if path.is_file() => self.classification.taxonomy = Some(path),
+            path => self.classification.new_taxonomy = path,
         }
     }
 

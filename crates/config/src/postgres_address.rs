@@ -25,19 +25,19 @@ impl Address {
     pub fn parse(text: &str) -> Result<Address, String> {
         let (text, roots, mode) = extract_parameters(text);
         let wrong = |why: String| {
-            format!("must be the address of a PostgreSQL database, such as `postgres://user:password@host/name`: {why}")
+            format!("must be a PostgreSQL connection URL, such as `postgres://user:password@host/name`: {why}")
         };
         // A relative path would name a file in the working folder, which may be untrusted.
         if roots.as_ref().is_some_and(|roots| !roots.is_absolute()) {
             return Err(wrong("`sslrootcert` must be an absolute path".to_owned()));
         }
         if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
-            return Err(wrong("it begins with something else".to_owned()));
+            return Err(wrong("unknown scheme".to_owned()));
         }
         // The driver's message may repeat parts of the address, including the password.
-        let mut config: Config = text.parse().map_err(|_| wrong("it cannot be read".to_owned()))?;
+        let mut config: Config = text.parse().map_err(|_| wrong("it cannot be parsed".to_owned()))?;
         if config.get_dbname().is_none() {
-            return Err(wrong("it names no database".to_owned()));
+            return Err(wrong("no database name".to_owned()));
         }
         // `hostaddr` overrides the host name.
         let is_near = !config.get_hosts().is_empty()
@@ -48,7 +48,7 @@ impl Address {
             Some("disable") => SslMode::Disable,
             Some("prefer" | "allow") => SslMode::Prefer,
             None | Some("require" | "verify-ca" | "verify-full") => SslMode::Require,
-            Some(other) => return Err(wrong(format!("`sslmode={other}` is not known"))),
+            Some(other) => return Err(wrong(format!("unsupported `sslmode={other}`"))),
         });
         config
             .connect_timeout(CONNECT_TIMEOUT)

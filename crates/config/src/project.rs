@@ -87,14 +87,17 @@ pub(super) fn read(
         |content: &ApprovedContent| known.as_ref().is_ok_and(|known| !known.contains_key(&content.approval_path));
     let how = how_to_approve(path, file.as_ref());
     if let Some(content) = in_force.filter(|content| !is_withdrawn(content)) {
-        let message = format!("has changed and is not approved, so the settings approved before stay in force; {how}");
+        let message = format!(
+            "has changed since it was approved; the previously approved settings remain active; \
+            {how}"
+        );
         findings.warnings.push(about(message));
         return Arc::clone(content).into_force(Approval::Outdated, findings);
     }
     // Its earlier content may have restricted callers.
     let is_changed = matches!((&place, &known), (Some(place), Ok(known)) if known.contains_key(place));
     let mut listen_refusal =
-        is_changed.then(|| about(format!("has changed since it was approved, so corbie does not listen; {how}")));
+        is_changed.then(|| about(format!("has changed since it was approved, so the server does not start; {how}")));
     let settings = match content.and_then(|bytes| read::parse_content(&bytes, path, read::CONFIG_FILE)) {
         Ok(mut written) => {
             super::remove_schema_key(&mut written);
@@ -107,7 +110,7 @@ pub(super) fn read(
             if !access.is_empty() && listen_refusal.is_none() {
                 let keys = join_keys(&access);
                 let message = format!(
-                    "is not approved and says who may call, or what callers may use ({keys}), so corbie does not listen; {how}"
+                    "is not approved and contains access settings ({keys}), so the server does not start; {how}"
                 );
                 listen_refusal = Some(about(message));
             }
@@ -139,12 +142,12 @@ pub(super) fn ignored_approval(
     };
     let path = approvals.keys().find(is_ignored)?;
     let (state, remedy) = match path.try_exists().unwrap_or(true) {
-        true => ("does not take effect, because another file in this folder comes first", "remove the other file"),
+        true => ("is shadowed by another file in this folder", "remove the other file"),
         false => ("is missing", "restore it"),
     };
     let message = format!(
-        "is approved and {state}; its settings may restrict callers, so corbie does not listen; {remedy}, or run `corbie config \
-         untrust {}` to withdraw the approval",
+        "is approved and {state}; its settings may restrict access, so the server does not start; {remedy}, or run \
+         `corbie config untrust {}` to withdraw the approval",
         shell_quote(&canonical.display().to_string())
     );
     let shown = folder.join(path.file_name()?);
@@ -161,7 +164,7 @@ pub fn superseded_approvals(candidate: &ApprovalCandidate, approvals: &Approvals
 pub fn approval_candidate(folder: &Path) -> Result<ApprovalCandidate, ConfigError> {
     let found = layers_in_dir(Scope::Project, folder, false).into_iter().find(|layer| layer.state == State::Active);
     let Some(layer) = found else {
-        let message = format!("has no configuration file; corbie looks for {}", NAMES.join(", "));
+        let message = format!("has no configuration file; expected one of {}", NAMES.join(", "));
         return Err(Diagnostic::with_source(ValueSource::File(folder.into()), message).into());
     };
     let wrong = |problems| ConfigError { diagnostics: problems };
@@ -188,11 +191,9 @@ fn how_to_approve(path: &Path, approvals: Option<&ApprovalFile>) -> String {
             "if you trust the file, run `corbie config trust {}`",
             shell_quote(&parent_dir(path).display().to_string())
         ),
-        None => {
-            "no file can be approved, because the environment names no configuration folder of the user: set HOME, or \
-                 name the file with `--config`"
-                .into()
-        }
+        None => "cannot approve files, because there is no user configuration folder: set HOME, or pass the file with \
+             `--config`"
+            .into(),
     }
 }
 

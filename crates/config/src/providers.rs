@@ -44,7 +44,8 @@ pub struct Provider {
     #[schemars(length(max = 16))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub api_keys: Vec<Secret>,
-    /// Base URL, such as `http://localhost:11434/v1`. Defaults to the public endpoint of the provider.
+    /// Base URL, such as `http://localhost:11434/v1`. Defaults to the public endpoint of the provider. For `ollama`,
+    /// `lmstudio`, `vllm` and `llamacpp` it defaults to their usual port on this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<HttpUrl>,
     /// Model for requests that name none.
@@ -128,8 +129,19 @@ pub struct Defaults {
 #[serde(transparent)]
 pub struct ProviderTimeout(Timeout);
 
-/// Ollama, LM Studio, vLLM, llama.cpp.
-const DEFAULT_DETECT_PORTS: [u16; 4] = [11434, 1234, 8000, 8080];
+/// Names and usual ports of Ollama, LM Studio, vLLM and llama.cpp.
+const LOCAL_SERVERS: [(&str, u16); 4] = [("ollama", 11434), ("lmstudio", 1234), ("vllm", 8000), ("llamacpp", 8080)];
+
+/// Name of the provider on this port of this machine.
+pub fn local_server_name(port: u16) -> String {
+    let known = LOCAL_SERVERS.iter().find(|(_, usual)| *usual == port);
+    known.map_or_else(|| format!("local-{port}"), |(name, _)| (*name).to_owned())
+}
+
+/// Base URL of a server on this machine.
+pub fn local_base_url(port: u16) -> String {
+    format!("http://127.0.0.1:{port}/v1")
+}
 
 impl ProviderKind {
     /// Whether this is the vendor itself rather than a compatible server, so that model names identify it.
@@ -172,7 +184,7 @@ impl ProviderKind {
 
 impl Default for Providers {
     fn default() -> Self {
-        Self { required: false, detect_ports: DEFAULT_DETECT_PORTS.into(), named: BTreeMap::new() }
+        Self { required: false, detect_ports: LOCAL_SERVERS.map(|(_, port)| port).into(), named: BTreeMap::new() }
     }
 }
 
@@ -182,8 +194,8 @@ impl Providers {
         let mut mistakes = Vec::new();
         for (name, provider) in &self.named {
             let path = KeyPath::default().key("providers").key(name);
-            if provider.kind(name) == ProviderKind::Compatible && provider.base_url.is_none() {
-                let message = "needs `base_url`, such as `http://localhost:11434/v1`; or say with `type` what it is";
+            if provider.base_url.is_none() && provider.default_base_url(name).is_none() {
+                let message = "requires `base_url`, such as `http://localhost:11434/v1`, or a known `type`";
                 mistakes.push(SettingDiagnostic { path: path.clone(), message: message.into() });
             }
             if let Err(header) = header_map(&provider.headers) {
@@ -219,6 +231,12 @@ impl Provider {
             "mock" => ProviderKind::Mock,
             _ => ProviderKind::Compatible,
         })
+    }
+
+    /// The base URL if none is configured: the vendor's, or the usual one of a local server with a well-known name.
+    pub fn default_base_url(&self, name: &str) -> Option<String> {
+        let local = || LOCAL_SERVERS.iter().find(|(known, _)| *known == name).map(|(_, port)| local_base_url(*port));
+        self.kind(name).base_url().map(str::to_owned).or_else(local)
     }
 
     /// All keys, in order.

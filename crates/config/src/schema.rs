@@ -28,7 +28,7 @@ pub(super) const FORMATS: [SchemaFormat; 12] = [
     SchemaFormat {
         name: "timeout",
         is_valid: |text| text.parse::<duration::Timeout>().is_ok(),
-        expected: "a duration longer than zero such as `2s`, `5m` or `100ms`, or a number of seconds",
+        expected: "a duration greater than zero such as `2s`, `5m` or `100ms`, or a number of seconds",
     },
     SchemaFormat {
         name: "byte-size",
@@ -58,7 +58,7 @@ pub(super) const FORMATS: [SchemaFormat; 12] = [
     SchemaFormat {
         name: "http-url",
         is_valid: |text| text.parse::<address::HttpUrl>().is_ok(),
-        expected: "a web address such as `https://api.example/v1`",
+        expected: "a URL such as `https://api.example/v1`",
     },
     SchemaFormat {
         name: "address-block",
@@ -68,7 +68,7 @@ pub(super) const FORMATS: [SchemaFormat; 12] = [
     SchemaFormat {
         name: "server-identifier",
         is_valid: |text| text.parse::<oauth::ServerIdentifier>().is_ok(),
-        expected: "a web address without user, query and fragment, such as `https://login.example.org`",
+        expected: "a URL without credentials, query and fragment, such as `https://login.example.org`",
     },
     SchemaFormat {
         name: "token",
@@ -78,7 +78,7 @@ pub(super) const FORMATS: [SchemaFormat; 12] = [
     SchemaFormat {
         name: "header-value",
         is_valid: secret::is_header_value,
-        expected: "one line of visible ASCII characters, with spaces only between them",
+        expected: "one line of visible ASCII characters without leading or trailing spaces",
     },
 ];
 

@@ -36,19 +36,19 @@ fn expected(schema: &Value) -> String {
         };
     }
     if allows(schema, "object") {
-        return "a section with keys of its own".into();
+        return "a section (mapping)".into();
     }
     if allows(schema, "boolean") {
         return "`true` or `false`".into();
     }
     if allows(schema, "integer") {
-        return format!("a whole number{}", range(schema));
+        return format!("an integer{}", range(schema));
     }
     if allows(schema, "number") {
         return format!("a number{}", range(schema));
     }
     match (limit(schema, "minLength"), limit(schema, "maxLength")) {
-        (Some(least), Some(most)) => format!("text of {least} to {most} characters"),
+        (Some(least), Some(most)) => format!("a string of {least} to {most} characters"),
         _ => "text".into(),
     }
 }
@@ -78,9 +78,9 @@ fn one_of(choices: &[&str]) -> String {
 fn type_names(data: &ValueData) -> (&'static str, &'static str) {
     match data {
         ValueData::Null => ("null", "empty"),
-        ValueData::Bool(_) => ("boolean", "a truth value"),
+        ValueData::Bool(_) => ("boolean", "a boolean"),
         ValueData::Number(number) if number.as_f64().is_some_and(|float| float.fract() != 0.0) => {
-            ("number", "a fraction")
+            ("number", "a decimal number")
         }
         ValueData::Number(_) => ("integer", "a number"),
         ValueData::String(_) => ("string", "text"),

@@ -17,6 +17,7 @@ use super::secret::Secret;
 use super::socket_mode::SocketMode;
 use super::tls::Tls;
 use super::token_strength::{Weakness, weakness};
+use super::tool_selection::ToolSelection;
 
 /// Listeners, authentication, timeouts and limits.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
@@ -55,6 +56,10 @@ pub struct ServerConfig {
     pub allowed_origins: Vec<WebOrigin>,
     /// Host names that clients may use for this server in addition to loopback.
     pub allowed_hosts: Vec<HostName>,
+    /// Tools in the list that clients get, as names of profiles and tools: `all`, `knowledge`, `classify` and `gateway`. A
+    /// client puts the whole list into the context of its model. The other tools can be called, but are not listed.
+    #[serde(skip_serializing_if = "ToolSelection::is_all")]
+    pub tools: ToolSelection,
     pub limits: Limits,
     /// Timeout of a tool call in seconds.
     #[serde(serialize_with = "as_seconds")]
@@ -109,10 +114,11 @@ pub enum Authentication {
 /// Why a listener must not be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuthenticationError {
-    #[error("is `none`, which is refused on an address that other machines can reach; use `bearer`")]
+    #[error("must not be `none` on a non-loopback address; use `bearer`")]
     ExposedWithoutAuth,
     #[error(
-        "needs a token; make one with `corbie tokens create`, or set `server.token`, the variable `MCP_API_KEY` or `server.oauth`"
+        "requires a token; create one with `corbie tokens create`, or set `server.token`, the environment variable \
+         `MCP_API_KEY` or `server.oauth`"
     )]
     NoToken,
 }
@@ -144,14 +150,14 @@ impl ServerConfig {
         let guards = is_required || self.authentication(all_loopback, true) == Ok(Authentication::Bearer);
         let weakness = self.token.as_ref().filter(|_| guards).and_then(|token| weakness(token.expose()))?;
         let message = format!(
-            "can be guessed: {}; make one with `openssl rand -hex 32`, set it here or as `MCP_API_KEY`, and give it to \
-             the callers. To move a server over without interruption, first give each caller a token of its own with \
-             `corbie tokens create NAME`",
+            "is too weak: {}; generate one with `openssl rand -hex 32`, set it here or as `MCP_API_KEY`, and \
+             distribute it to the callers. To migrate without downtime, first create a separate token for each caller \
+             with `corbie tokens create NAME`",
             match weakness {
-                Weakness::TooShort => "it is too short for 128 random bits",
-                Weakness::Uuid => "a UUID has 122 random bits at most, and 128 are required",
+                Weakness::TooShort => "it is too short for 128 bits of entropy",
+                Weakness::Uuid => "a UUID has at most 122 bits of entropy, but 128 are required",
                 Weakness::Guessable =>
-                    "without its words, dates, sequences and repetitions it has less than 128 random bits",
+                    "without words, dates, sequences and repetitions it has less than 128 bits of entropy",
             }
         );
         Some(SettingDiagnostic { path: KeyPath::dotted("server.token"), message })
@@ -183,6 +189,7 @@ impl Default for ServerConfig {
             trusted_proxies: Vec::new(),
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
+            tools: ToolSelection::default(),
             limits: Limits::default(),
             tool_timeout_seconds: Timeout::seconds(30),
             tool_timeouts: BTreeMap::new(),

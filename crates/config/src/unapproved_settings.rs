@@ -39,6 +39,8 @@ const KEYS: &[(&str, Treatment)] = &[
     ("server.oauth.algorithms", Ignored),
     ("server.allowed_origins", Ignored),
     ("server.allowed_hosts", Ignored),
+    // Which tools a model gets to see.
+    ("server.tools", Ignored),
     ("server.limits.max_message_bytes", Ignored),
     ("server.limits.max_batch", Ignored),
     ("server.limits.max_json_depth", Ignored),

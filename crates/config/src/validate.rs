@@ -39,7 +39,7 @@ pub(super) fn validate(tree: &mut SpannedValue, schema: &Value, findings: &mut D
             }
             ValidationErrorKind::Required { property } => {
                 let key = property.as_str().unwrap_or_default();
-                let message = format!("needs the key `{key}`");
+                let message = format!("requires the key `{key}`");
                 findings.errors.push(Diagnostic::at(tree.key_origin(&path), path, message));
             }
             _ => findings.errors.push(type_mismatch(tree, schema, path)),
@@ -64,12 +64,12 @@ fn unknown_key(tree: &SpannedValue, schema: &Value, parent: &KeyPath, key: &str)
     let siblings = schema::schema_at(schema, &parent.0).and_then(|schema| schema.get("properties")?.as_object());
     let near = did_you_mean::closest(key, siblings.into_iter().flatten().map(|(name, _)| name.as_str()));
     let suggestion = near.map(String::from).or_else(|| did_you_mean::path_of_key(key, schema));
-    Diagnostic::at(tree.key_origin(&path), path, "is not a setting").with_suggestion(suggestion)
+    Diagnostic::at(tree.key_origin(&path), path, "unknown setting").with_suggestion(suggestion)
 }
 
 fn type_mismatch(tree: &SpannedValue, schema: &Value, path: KeyPath) -> Diagnostic {
     let Some(node) = tree.get(&path.0) else {
-        return Diagnostic::at(tree.key_origin(&path), path, "has a wrong value");
+        return Diagnostic::at(tree.key_origin(&path), path, "has an invalid value");
     };
     let schema = schema::schema_at(schema, &path.0).unwrap_or(&Value::Null);
     if let ValueData::String(text) = &node.data
@@ -126,11 +126,11 @@ mod tests {
         let texts = |problems: &[Diagnostic]| problems.iter().map(Diagnostic::to_string).collect::<Vec<_>>();
         assert_eq!(
             texts(&findings.warnings),
-            ["command line: classification.treshold: is not a setting; did you mean `threshold`?"]
+            ["command line: classification.treshold: unknown setting; did you mean `threshold`?"]
         );
         assert_eq!(
             texts(&findings.errors),
-            ["command line: strict.treshold: is not a setting; did you mean `threshold`?"]
+            ["command line: strict.treshold: unknown setting; did you mean `threshold`?"]
         );
         assert_eq!(tree.to_json()["classification"], serde_json::json!({"threshold": 2}));
     }

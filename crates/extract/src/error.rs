@@ -7,15 +7,15 @@ use super::Format;
 pub enum Error {
     #[error("the file is empty")]
     Empty,
-    #[error("the file is encrypted with a password; save a copy without one")]
+    #[error("the file is password-protected; save a copy without a password")]
     PasswordProtected,
     /// A short description of the corruption.
-    #[error("the file is broken: {0}; open it in the program it was made with, and save it again")]
+    #[error("the file is corrupt: {0}; open it in the application that created it and save it again")]
     Corrupted(String),
     /// The exceeded limit and its value.
-    #[error("the file has more than {most} {what}; split the file")]
+    #[error("the file has more than {most} {what}; split it")]
     TooMuch { what: &'static str, most: u64 },
-    #[error("files of the format {format} cannot be read by this build")]
+    #[error("this build does not support {format} files")]
     Unsupported { format: Format },
     #[error("no text was found in the file")]
     NoText,

@@ -48,7 +48,7 @@ fn check_end(bytes: &[u8], format: Format) -> Result<(), Error> {
         Format::Png => memchr::memmem::rfind(bytes, b"IEND").is_some(),
         _ => memchr::memmem::rfind(jpeg_scan_data(bytes), b"\xff\xd9").is_some(),
     };
-    if ends { Ok(()) } else { Err(Error::Corrupted("the picture ends too early".to_owned())) }
+    if ends { Ok(()) } else { Err(Error::Corrupted("the image is truncated".to_owned())) }
 }
 
 /// The data after the metadata segments of a JPEG: one of them may contain a thumbnail with its own end marker.

@@ -45,7 +45,7 @@ fn kind(format: Format, metadata: &Metadata) -> String {
     };
     let mut text = format!("{kind}, {}", format.as_str().to_uppercase());
     if let (Some(width), Some(height)) = (metadata.width, metadata.height) {
-        text += &format!(", {width} by {height} dots");
+        text += &format!(", {width} by {height} pixels");
     }
     let known = [("", &metadata.created), ("with ", &metadata.device), ("at ", &metadata.place)];
     let known = known.into_iter().filter_map(|(before, said)| Some((before, said.as_ref()?)));

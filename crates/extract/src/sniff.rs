@@ -51,25 +51,25 @@ pub fn resolve(extension: Option<Format>, bytes: &[u8]) -> Result<(Format, Optio
     };
     let named = match (extension, found) {
         (None, Some(found)) => return Ok((found, None)),
-        (None, None) => return Err(Error::Corrupted("it is of no format that can be read".to_owned())),
+        (None, None) => return Err(Error::Corrupted("unknown file format".to_owned())),
         (Some(named), Some(found)) if is_compatible(named, found) => return Ok((named, None)),
         (Some(named), _) => named,
     };
     match found {
         // Almost any file contains some text, so a corrupted file of another format is not treated as text.
         Some(found) if found != Format::Text => {
-            let message = format!("the name says {named}, but the file is {found} and was read as that");
+            let message = format!("file extension is {named}, but the content is {found}; processed as {found}");
             Ok((found, Some(Warning::new(message))))
         }
         None if is_older_office(bytes) => match named {
             Format::Docx | Format::Pptx | Format::Xlsx if is_encrypted(bytes) => Err(Error::PasswordProtected),
             Format::Docx | Format::Pptx | Format::Xlsx => {
-                Err(Error::Corrupted(format!("it is of an older Office, and no {named} file")))
+                Err(Error::Corrupted(format!("it is a legacy Office file (.doc, .xls or .ppt), not {named}")))
             }
-            _ => Err(Error::Corrupted(format!("it is no {named} file"))),
+            _ => Err(Error::Corrupted(format!("it is not a {named} file"))),
         },
-        None if is_text(named) => Err(Error::Corrupted("its letters are in no encoding that is known".to_owned())),
-        _ => Err(Error::Corrupted(format!("it is no {named} file"))),
+        None if is_text(named) => Err(Error::Corrupted("unknown text encoding".to_owned())),
+        _ => Err(Error::Corrupted(format!("it is not a {named} file"))),
     }
 }
 

@@ -56,7 +56,7 @@ pub fn svg_raster(bytes: &[u8], limits: &Limits) -> Result<Raster, Error> {
     let document = parse(&text)?;
     // The renderer recurses into groups.
     if depth(document.root_element()) > limits.depth {
-        return Err(Error::TooMuch { what: "levels of elements", most: limits.depth as u64 });
+        return Err(Error::TooMuch { what: "levels of nested elements", most: limits.depth as u64 });
     }
     let options = usvg::Options {
         resources_dir: None,
@@ -74,7 +74,7 @@ pub fn svg_raster(bytes: &[u8], limits: &Limits) -> Result<Raster, Error> {
     let most = (pixels as f32 / (size.width() * size.height())).sqrt();
     let scale = wanted.min(most);
     let (width, height) = ((size.width() * scale).floor().max(1.0), (size.height() * scale).floor().max(1.0));
-    let too_large = Error::TooMuch { what: "dots", most: pixels };
+    let too_large = Error::TooMuch { what: "pixels", most: pixels };
     if f64::from(width) * f64::from(height) > pixels as f64 {
         return Err(too_large);
     }
@@ -102,7 +102,7 @@ fn parse(text: &str) -> Result<roxmltree::Document<'_>, Error> {
     for after in text.split("xmlns:").skip(1) {
         prefixes.insert(after.split(|letter: char| letter == '=' || letter.is_whitespace()).next());
         if prefixes.len() > MAX_PREFIXES {
-            return Err(Error::TooMuch { what: "prefixes of namespaces", most: MAX_PREFIXES as u64 });
+            return Err(Error::TooMuch { what: "namespace prefixes", most: MAX_PREFIXES as u64 });
         }
     }
     let options = ParsingOptions { allow_dtd: false, nodes_limit: MAX_NODES, ..ParsingOptions::default() };
@@ -111,7 +111,7 @@ fn parse(text: &str) -> Result<roxmltree::Document<'_>, Error> {
         error => Error::Corrupted(error.to_string()),
     })?;
     if document.root_element().tag_name().name() != "svg" {
-        return Err(Error::Corrupted("there is no picture in it".to_owned()));
+        return Err(Error::Corrupted("it contains no drawing".to_owned()));
     }
     Ok(document)
 }

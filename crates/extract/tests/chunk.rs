@@ -100,6 +100,35 @@ fn a_slide_begins_a_section() {
 }
 
 #[test]
+fn k34_a_chunk_has_text_of_one_slide_only() {
+    let slide = |number, text: &str| page(number, vec![Block::paragraph(text)]);
+    let named = |number, text: &str| Page { name: Some("S".into()), ..slide(number, text) };
+    let chunks = check(&[named(1, "One."), named(2, "Two."), named(3, "Three.")], 9, 2, &["One.", "Two.", "Three."]);
+    assert_eq!(chunks.iter().map(|chunk| chunk.pages).collect::<Vec<_>>(), [(1, 1), (2, 2), (3, 3)]);
+    // A slide without a title has no name.
+    for (format, expected) in [(Format::Pptx, 3), (Format::Xlsx, 3), (Format::Pdf, 1)] {
+        let document = Document {
+            format,
+            pages: vec![slide(1, "One."), slide(2, "Two."), slide(3, "Three.")],
+            metadata: Metadata::default(),
+            method: ExtractionMethod::TextExtraction,
+            warnings: Vec::new(),
+        };
+        let text = DocumentText::of_document(&document);
+        let chunks = chunk::pack(&text, &words(text.as_str()), Settings { size: 9, overlap: 2 });
+        assert_eq!(chunks.len(), expected, "{format:?}");
+    }
+}
+
+#[test]
+fn k34_a_span_tells_where_its_text_is_in_the_chunk() {
+    let pages = [page(1, vec![Block::paragraph("One two.")]), page(2, vec![Block::paragraph("Three four. ")])];
+    let chunks = check(&pages, 9, 0, &["One two.\n\nThree four."]);
+    let texts = chunks[0].spans.iter().map(|span| (span.page, &chunks[0].text[span.in_chunk.clone()]));
+    assert_eq!(texts.collect::<Vec<_>>(), [(1, "One two."), (2, "Three four.")]);
+}
+
+#[test]
 fn no_text_makes_no_chunk() {
     check(&[], 5, 1, &[]);
     check(&[page(1, vec![Block::paragraph(" \n ")])], 5, 1, &[]);

@@ -112,6 +112,9 @@ proptest! {
             for span in &chunk.spans {
                 let page = pages.iter().find(|page| page.number == span.page).expect("a page of the document");
                 prop_assert_eq!(&page.text()[span.in_page.clone()], &text.as_str()[span.in_document.clone()]);
+                // The end of a chunk is trimmed.
+                let (here, there) = (&chunk.text[span.in_chunk.clone()], &text.as_str()[span.in_document.clone()]);
+                prop_assert_eq!(here.trim_end(), there.trim_end());
                 prop_assert!(slow.is_legal(span.in_document.start) || slow.is_edge(span.in_document.start));
             }
             let spans = new(chunk);
@@ -147,6 +150,7 @@ struct ReferenceChunker<'a> {
 }
 
 const STUCK: u16 = 1;
+const PAGE_START: u16 = 300;
 
 impl<'a> ReferenceChunker<'a> {
     fn new(pages: &[Page], text: &'a str, tokens: &[Range<usize>], size: usize) -> ReferenceChunker<'a> {
@@ -202,7 +206,7 @@ impl<'a> ReferenceChunker<'a> {
             let before = index.checked_sub(1).map(|before| &self.blocks[before].0.kind);
             let rank = match (before, &block.kind) {
                 (None, _) => None,
-                _ if *opens => Some(300),
+                _ if *opens => Some(PAGE_START),
                 (Some(BlockKind::Heading { .. }), BlockKind::Table(_)) => Some(STUCK),
                 (Some(BlockKind::Heading { .. }), _) => None,
                 (_, BlockKind::Heading { level }) => Some(200 - u16::from(*level)),
@@ -249,10 +253,13 @@ impl<'a> ReferenceChunker<'a> {
 
     fn end(&self, start: usize, room: usize) -> usize {
         let end = self.blocks[self.blocks.len() - 1].1.end;
+        let fits = |at: usize| (1..=room).contains(&self.count(start..at));
+        if let Some((at, _)) = self.cuts.iter().find(|(at, rank)| **at > start && **rank == PAGE_START && fits(**at)) {
+            return *at;
+        }
         if self.count(start..end) <= room {
             return end;
         }
-        let fits = |at: usize| (1..=room).contains(&self.count(start..at));
         let is_late = |at: usize| self.count(start..at) >= room.div_ceil(2);
         let cuts = || self.cuts.iter().map(|(at, rank)| (*at, *rank)).filter(|(at, _)| *at > start && fits(*at));
         let good = || cuts().filter(|(_, rank)| *rank > STUCK);

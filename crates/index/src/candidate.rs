@@ -46,10 +46,15 @@ pub(crate) fn merge_results<P: Copy + Eq + Hash>(
 
 /// The best `top` candidates in order with their relevance, without irrelevant ones.
 pub(crate) fn rank_candidates<P>(mut candidates: Vec<Candidate<P>>, top: usize) -> Vec<(Candidate<P>, f32)> {
-    sort_by_score(&mut candidates, fused_score);
+    sort_by_fused_score(&mut candidates);
     let ordered: Vec<Evidence> = candidates.iter().map(|candidate| candidate.evidence).collect();
     let settled = candidates.into_iter().zip(relevance::final_relevance(&ordered));
     settled.filter_map(|(candidate, relevance)| Some((candidate, relevance?))).take(top).collect()
+}
+
+/// The order of hits.
+pub(crate) fn sort_by_fused_score<P>(candidates: &mut [Candidate<P>]) {
+    sort_by_score(candidates, fused_score);
 }
 
 /// Ties are sorted by key.

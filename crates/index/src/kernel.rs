@@ -86,7 +86,7 @@ impl Kernel {
     }
 
     /// The dot product of the query with each of the contiguous vectors in `codes`.
-    #[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "calling functions for a processor's features"))]
+    #[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "calls functions that require CPU features"))]
     pub(crate) fn products(self, codes: &[u8], query: &QuantizedQuery, out: &mut [i32]) {
         assert!(query.len() > 0 && codes.len() >= out.len() * query.len(), "as many vectors as products");
         match self {
@@ -122,10 +122,10 @@ impl Kernel {
     }
 
     /// Hamming distance of each sketch to the query. `out` has one element per sketch slot.
-    #[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "calling functions for a processor's features"))]
+    #[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "calls functions that require CPU features"))]
     pub(crate) fn hamming_distances(self, sketches: &[u64], query: &[u64], out: &mut [u16]) {
         assert!(!query.is_empty() && out.len().is_multiple_of(SKETCH_GROUP), "whole groups");
-        assert!(sketches.len() >= out.len() * query.len(), "as many sketches as differences");
+        assert!(sketches.len() >= out.len() * query.len(), "as many codes as differences");
         match self {
             Kernel::Portable => hamming_portable(sketches, query, out),
             // SAFETY: only `all` returns these variants, after detecting the CPU features.

@@ -26,6 +26,7 @@ mod query_terms;
 mod relevance;
 mod segment;
 mod segment_file;
+mod sentence_match;
 mod snapshot;
 mod spelling;
 mod stop_words;
@@ -37,8 +38,10 @@ mod vectors;
 
 pub use index::{Index, RejectedSegment, RestoreReport, SegmentsToSave};
 pub use query::{Filter, Hit, Mode, Query};
+pub use relevance::{HitFeatures, INPUTS as RELEVANCE_INPUTS};
 pub use segment::SegmentId;
 pub use segment_file::SegmentError;
+pub use sentence_match::match_sentences;
 pub use snapshot::Snapshot;
 pub use update::{Chunk, Document, Facet, IndexUpdate, LiveDocument};
 

@@ -16,11 +16,18 @@ pub(crate) struct QueryTerm {
     pub(crate) is_extra: bool,
     /// The forms are spelling corrections; the word in the query is unknown.
     pub(crate) is_correction: bool,
+    /// Weight in relevance, regardless of how many chunks contain it.
+    pub(crate) plain_weight: f32,
+    /// A number or a symbol.
+    pub(crate) is_code: bool,
 }
 
 /// The rest of a longer query is ignored.
 const MAX_TERMS: usize = 256;
 const MAX_QUERY_BYTES: usize = 16 * 1024;
+
+/// Weight of a stop word in relevance. Only a query of stop words has them, and every chunk contains them.
+const STOP_WORD_WEIGHT: f32 = 0.5;
 
 /// The terms of a query, for an index with these languages and shares.
 ///
@@ -55,7 +62,14 @@ pub(crate) fn parse_query(text: &str, languages: &[(Language, f32)]) -> Vec<Quer
         forms.sort_unstable();
         forms.dedup();
         terms.push((
-            QueryTerm { forms, count: 1, is_extra: kind == TokenKind::Compound, is_correction: false },
+            QueryTerm {
+                plain_weight: if is_stop_word { STOP_WORD_WEIGHT } else { 1.0 },
+                is_code: kind == TokenKind::Code,
+                forms,
+                count: 1,
+                is_extra: kind == TokenKind::Compound,
+                is_correction: false,
+            },
             is_stop_word,
         ));
     };
@@ -88,6 +102,18 @@ pub(crate) fn parse_query(text: &str, languages: &[(Language, f32)]) -> Vec<Quer
 // === impl Term ===
 
 impl QueryTerm {
+    #[cfg(test)]
+    pub(crate) fn of_form(form: &str) -> QueryTerm {
+        QueryTerm {
+            forms: vec![form.into()],
+            count: 1,
+            is_extra: false,
+            is_correction: false,
+            plain_weight: 1.0,
+            is_code: false,
+        }
+    }
+
     /// Replaces the forms with corrections, if there are any.
     pub(crate) fn replace_forms(&mut self, others: Vec<String>) {
         if !others.is_empty() {

@@ -15,15 +15,15 @@ const CHECKSUM_BYTES: usize = 4;
 /// Why bytes are rejected as a segment of this index. The owner adds the documents again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SegmentError {
-    #[error("this is no saved segment")]
+    #[error("not a segment file")]
     InvalidMagic,
-    #[error("the segment was saved by version {found} of the format, and this is version {known}")]
+    #[error("unsupported segment format version {found} (expected {known})")]
     UnsupportedVersion { found: u32, known: u32 },
-    #[error("the segment has vectors of {found} numbers, and the index has {wanted}")]
+    #[error("vector dimension of the segment is {found}, expected {wanted}")]
     DimensionMismatch { found: usize, wanted: usize },
-    #[error("the segment's bytes have changed since it was saved")]
+    #[error("segment checksum mismatch")]
     ChecksumMismatch,
-    #[error("the segment contradicts itself")]
+    #[error("segment is inconsistent")]
     Inconsistent,
 }
 

@@ -8,7 +8,7 @@ use crate::inverted_index::InvertedIndex;
 use crate::language::Language;
 use crate::live_segment::{LiveSegment, SegmentStats};
 use crate::query::{Hit, Mode, Query};
-use crate::relevance::Evidence;
+use crate::relevance::{Evidence, HitFeatures};
 use crate::vectors::QueryVector;
 use crate::{bm25, query_terms, spelling, vectors};
 use std::sync::Arc;
@@ -34,6 +34,19 @@ impl Snapshot {
 
     /// The best hits, sorted by relevance, highest first; ties by key.
     pub fn search(&self, query: &Query) -> Vec<Hit> {
+        let shown = candidate::rank_candidates(self.candidates(query), query.top).into_iter();
+        shown.map(|(candidate, relevance)| self.hit(&candidate, relevance)).collect()
+    }
+
+    /// The features of relevance of all candidates, in the order of [`Snapshot::search`], to fit its model.
+    pub fn features(&self, query: &Query) -> Vec<HitFeatures> {
+        let mut candidates = self.candidates(query);
+        candidate::sort_by_fused_score(&mut candidates);
+        let features = |candidate: &Candidate<ChunkLocation>| HitFeatures::of(candidate.key, &candidate.evidence);
+        candidates.iter().map(features).collect()
+    }
+
+    fn candidates(&self, query: &Query) -> Vec<Candidate<ChunkLocation>> {
         let depth = depth(query.top).min(self.stats.chunks);
         if depth == 0 || query.top == 0 {
             return Vec::new();
@@ -74,22 +87,20 @@ impl Snapshot {
         let searched = searched.map(|(part, allowed)| allowed.as_ref().map_or(part.stats.chunks, Bitmap::count)).sum();
         let common = Evidence {
             mode: query.mode,
-            terms: weighed.weights.count() as u32,
+            terms: weighed.weights.count(),
             max_words: weighed.weights.max_score(),
+            has_code: weighed.weights.has_code,
             searched,
             ..Evidence::default()
         };
         let by_words = by_words.iter().map(|found| {
-            let evidence =
-                Evidence { words: found.score, share: weighed.weights.coverage_share(found.matched), ..common };
-            ((found.segment, found.chunk), evidence)
+            ((found.segment, found.chunk), common.with_words(&weighed.weights, found.score, found.matched))
         });
         let by_vector = by_vector.iter().map(|found| ((found.segment, found.chunk), found.score));
         let key = |(part, chunk): ChunkLocation| self.segments[part as usize].segment.chunks[chunk as usize];
         let mut candidates = candidate::merge_results(common, by_words, by_vector, key, query.top);
         self.complete(&mut candidates, &weighed, direction.as_ref());
-        let shown = candidate::rank_candidates(candidates, query.top).into_iter();
-        shown.map(|(candidate, relevance)| self.hit(&candidate, relevance)).collect()
+        candidates
     }
 
     /// Keys of the chunks around a chunk in reading order, including the chunk itself. Empty for an unknown chunk.
@@ -100,6 +111,17 @@ impl Snapshot {
                 let from = at.saturating_sub(before).max(range.start);
                 let to = at.saturating_add(after).saturating_add(1).min(range.end);
                 return part.segment.chunks[from..to].to_vec();
+            }
+        }
+        Vec::new()
+    }
+
+    /// Cosine of each window of a chunk with a query, in reading order. Empty if either has no vector.
+    pub fn window_similarities(&self, chunk: u64, vector: &[f32]) -> Vec<f32> {
+        let Some(direction) = QueryVector::new(vector, self.dimension) else { return Vec::new() };
+        for part in &self.segments {
+            if let Some(at) = part.segment.find(chunk).filter(|at| part.chunks.contains(*at)) {
+                return direction.window_similarities(&part.segment.vectors, at);
             }
         }
         Vec::new()
@@ -145,8 +167,7 @@ impl Snapshot {
             let Some(first) = unknown.first() else { continue };
             let scores = weighed.score(first.location.0 as usize, &chunks);
             for (candidate, (score, matched)) in unknown.iter_mut().zip(scores) {
-                candidate.evidence.words = score;
-                candidate.evidence.share = weighed.weights.coverage_share(matched);
+                candidate.evidence = candidate.evidence.with_words(&weighed.weights, score, matched);
             }
         }
     }

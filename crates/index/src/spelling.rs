@@ -127,7 +127,7 @@ mod tests {
     }
 
     fn mended(query: &str, texts: &[&str]) -> Vec<String> {
-        let mut terms = vec![QueryTerm { forms: vec![query.into()], count: 1, is_extra: false, is_correction: false }];
+        let mut terms = vec![QueryTerm::of_form(query)];
         correct(&mut terms, &[&words(texts)]);
         assert_eq!(terms[0].is_correction, terms[0].forms != [query]);
         terms[0].forms.clone()

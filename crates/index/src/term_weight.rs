@@ -25,6 +25,10 @@ pub(crate) struct TermWeight {
     coverage: f32,
     /// The part of it that a matching chunk gets.
     matched_coverage: f32,
+    /// What a matching chunk gets regardless of rarity, and whether the word counts at all.
+    matched_plain: f32,
+    is_counted: bool,
+    is_code: bool,
 }
 
 /// All words of a query, the rarest first.
@@ -33,6 +37,10 @@ pub(crate) struct QueryWeights {
     words: Vec<TermWeight>,
     /// Total coverage weight of the query's words, without extra words.
     coverage: f32,
+    /// Number of the query's words, without extra words.
+    counted: u32,
+    /// Whether a word is a number or a symbol.
+    pub(crate) has_code: bool,
 }
 
 /// Length normalization of term frequencies.
@@ -50,7 +58,14 @@ impl TermWeight {
         let trust = if term.is_correction { CORRECTION_FACTOR } else { 1.0 };
         let weight = idf(chunks, having) * (1.0 + (term.count as f32).ln()) * trust;
         let mass = if term.is_extra { 0.0 } else { fusion::coverage_weight(chunks, having) };
-        TermWeight { idf: weight, coverage: mass, matched_coverage: mass * trust }
+        TermWeight {
+            idf: weight,
+            coverage: mass,
+            matched_coverage: mass * trust,
+            matched_plain: if term.is_extra { 0.0 } else { term.plain_weight * trust },
+            is_counted: !term.is_extra,
+            is_code: term.is_code,
+        }
     }
 }
 
@@ -67,13 +82,16 @@ impl QueryWeights {
     pub(crate) fn sort<T>(mut words: Vec<(TermWeight, T)>) -> (QueryWeights, Vec<T>) {
         words.sort_by(|(a, _), (b, _)| b.coverage.total_cmp(&a.coverage));
         let (words, others): (Vec<TermWeight>, Vec<T>) = words.into_iter().unzip();
-        let mass = words.iter().take(MAX_MATCH_BITS).map(|word| word.coverage).sum();
-        (QueryWeights { words, coverage: mass }, others)
+        let read = || words.iter().take(MAX_MATCH_BITS);
+        let coverage = read().map(|word| word.coverage).sum();
+        let counted = read().filter(|word| word.is_counted).count() as u32;
+        let has_code = read().any(|word| word.is_code);
+        (QueryWeights { words, coverage, counted, has_code }, others)
     }
 
-    /// Number of query words.
-    pub(crate) fn count(&self) -> usize {
-        self.words.len()
+    /// Number of query words, without extra words.
+    pub(crate) fn count(&self) -> u32 {
+        self.counted
     }
 
     pub(crate) fn weight(&self, word: usize) -> f32 {
@@ -93,12 +111,26 @@ impl QueryWeights {
 
     /// Share of the query that these words cover, weighted by rarity.
     pub(crate) fn coverage_share(&self, matched: u32) -> f32 {
-        if self.coverage <= 0.0 {
+        self.matched_share(matched, self.coverage, |word| word.matched_coverage)
+    }
+
+    /// Share of the query's words among these, without IDF. Independent of the corpus.
+    pub(crate) fn plain_share(&self, matched: u32) -> f32 {
+        self.matched_share(matched, self.counted as f32, |word| word.matched_plain)
+    }
+
+    /// Share of the query that these words cover, weighted by IDF alone.
+    pub(crate) fn idf_share(&self, matched: u32) -> f32 {
+        let total = self.words.iter().take(MAX_MATCH_BITS).map(|word| word.idf).sum();
+        self.matched_share(matched, total, |word| word.idf)
+    }
+
+    fn matched_share(&self, matched: u32, total: f32, weight: fn(&TermWeight) -> f32) -> f32 {
+        if total <= 0.0 {
             return 0.0;
         }
         let words = self.words.iter().take(MAX_MATCH_BITS).enumerate();
-        words.filter(|(at, _)| matched >> at & 1 == 1).map(|(_, word)| word.matched_coverage).sum::<f32>()
-            / self.coverage
+        words.filter(|(at, _)| matched >> at & 1 == 1).map(|(_, word)| weight(word)).sum::<f32>() / total
     }
 }
 

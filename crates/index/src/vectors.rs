@@ -91,6 +91,11 @@ impl QueryVector {
         vectors.range(chunk).map(|at| self.cosine(vectors, at)).reduce(f32::max)
     }
 
+    /// Cosine with each of a chunk's vectors.
+    pub(crate) fn window_similarities(&self, vectors: &Vectors, chunk: usize) -> Vec<f32> {
+        vectors.range(chunk).map(|at| self.cosine(vectors, at)).collect()
+    }
+
     /// The `depth` nearest chunks, nearest first.
     pub(crate) fn search(&self, views: &[VectorView], depth: usize) -> Vec<ScoredHit> {
         let has_copies = views.iter().any(|view| view.vectors.has_several);

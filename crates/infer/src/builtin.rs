@@ -93,13 +93,13 @@ impl ModelCard {
     /// Short description of its input and output.
     pub fn description(&self) -> String {
         match self.dimension {
-            0 => "text in pictures to letters".to_owned(),
-            dimension => format!("text to {dimension} numbers, reads {} tokens", self.max_tokens),
+            0 => "OCR: image to text".to_owned(),
+            dimension => format!("text embeddings, {dimension} dimensions, up to {} tokens", self.max_tokens),
         }
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
 fn is_none(number: &usize) -> bool {
     *number == 0
 }

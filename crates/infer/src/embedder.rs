@@ -279,13 +279,13 @@ impl Embedder {
     fn pool(&self, rows: &[f32], width: usize, text: &TokenizedText, index: usize) -> Result<Embedding, Error> {
         // Zero only during the trial run of a new model.
         if self.dimension != 0 && width != self.dimension {
-            let reason = "it has another dimension than the vectors before it";
+            let reason = "its dimension differs from previous vectors";
             return Err(Error::Unusable { model: self.id.to_string(), index, reason });
         }
         let vector = normalise(self.pooling.pool(rows, width)).ok_or_else(|| Error::Unusable {
             model: self.id.to_string(),
             index,
-            reason: "its numbers are not finite, or all zero",
+            reason: "its values are not finite, or all zero",
         })?;
         Ok(Embedding { model: self.id.clone(), vector, tokens: text.ids.len(), truncated: text.truncated })
     }

@@ -16,19 +16,19 @@ pub enum Error {
     Tokenize { index: usize, reason: String },
 
     /// A defect of the model: it was trained or exported incorrectly, or its file is damaged.
-    #[error("`{model}` gave nothing usable for text {}: {reason}", index + 1)]
+    #[error("`{model}` returned an invalid result for text {}: {reason}", index + 1)]
     Unusable { model: String, index: usize, reason: &'static str },
 
-    #[error("`{model}` could not be run: {reason}")]
+    #[error("cannot run `{model}`: {reason}")]
     Run { model: String, reason: String },
 
-    #[error("no model at `{}`: {reason}; a model is a folder with `model.onnx` and `tokenizer.json`", path.display())]
+    #[error("no model at `{}`: {reason}; expected a folder with `model.onnx` and `tokenizer.json`", path.display())]
     NoModel { path: PathBuf, reason: String },
 
-    #[error("`{}` cannot be used: {reason}", path.display())]
+    #[error("cannot use `{}`: {reason}", path.display())]
     BadModel { path: PathBuf, reason: String },
 
-    #[error("the built-in model cannot be used: {reason}; this build is damaged, build or install corbie again")]
+    #[error("cannot load the built-in model: {reason}; this build is damaged, reinstall corbie")]
     Builtin { reason: String },
 }
 
@@ -37,11 +37,11 @@ impl Error {
     /// text.
     pub fn invalid_text(&self) -> Option<(usize, String)> {
         match self {
-            Error::EmptyText { index } => Some((*index, "is empty; give at least one letter".into())),
+            Error::EmptyText { index } => Some((*index, "is empty".into())),
             Error::TextTooLong { index, bytes, most } => {
-                Some((*index, format!("has {bytes} bytes; at most {most} are read")))
+                Some((*index, format!("is too long: {bytes} bytes (maximum {most})")))
             }
-            Error::Tokenize { index, reason } => Some((*index, format!("cannot be turned into tokens: {reason}"))),
+            Error::Tokenize { index, reason } => Some((*index, format!("cannot be tokenized: {reason}"))),
             _ => None,
         }
     }

@@ -81,16 +81,16 @@ impl ModelDir {
     pub(crate) fn read_model(path: &Path, max_tokens: Option<usize>) -> Result<ModelDir, Error> {
         let missing = |reason: String| Error::NoModel { path: path.to_owned(), reason };
         if !path.is_dir() {
-            return Err(missing("it is not a folder".into()));
+            return Err(missing("not a folder".into()));
         }
         // Some exporters put the network into a subdirectory.
         let network = ["model.onnx", "onnx/model.onnx"]
             .iter()
             .map(|name| path.join(name))
             .find(|file| file.is_file())
-            .ok_or_else(|| missing("`model.onnx` is not there".into()))?;
+            .ok_or_else(|| missing("`model.onnx` is missing".into()))?;
         let tokenizer = read_bounded(&path.join("tokenizer.json"))
-            .map_err(|error| missing(format!("`tokenizer.json` cannot be read ({error})")))?;
+            .map_err(|error| missing(format!("cannot read `tokenizer.json` ({error})")))?;
         let weights = external_weights(&network).map_err(|reason| Error::BadModel { path: network.clone(), reason })?;
         let tokenizer_settings: Option<TokenizerFile> = read_optional(path, "tokenizer_config.json")?;
         let max_tokens = max_tokens
@@ -145,7 +145,7 @@ impl ModelDir {
 /// on some other inputs. A partially opened model is dropped.
 pub(crate) fn open_guarded<T>(path: &Path, open: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|_| {
-        Err(Error::BadModel { path: path.to_owned(), reason: "it made its reader panic; export it again".into() })
+        Err(Error::BadModel { path: path.to_owned(), reason: "loading it caused a panic; export it again".into() })
     })
 }
 
@@ -186,7 +186,7 @@ fn read_pooling(folder: &Path) -> Result<Option<Pooling>, Error> {
         // A vector with the wrong pooling looks valid, but has low quality.
         _ => Err(Error::BadModel {
             path: folder.join(FILE),
-            reason: format!("there is no pooling by `{}` here; set `pooling` to one there is", modes.join("` and `")),
+            reason: format!("unsupported pooling `{}`; set `pooling` to a supported one", modes.join("` and `")),
         }),
     }
 }
@@ -198,7 +198,7 @@ fn external_weights(network: &Path) -> Result<BTreeSet<PathBuf>, String> {
     let network = network.canonicalize().map_err(|error| error.to_string())?;
     let file = fs::File::open(&network).map_err(|error| error.to_string())?;
     if file.metadata().map_err(|error| error.to_string())?.len() > MAX_NETWORK_BYTES {
-        return Err("it is larger than 4 GB; export it with its weights in a file of their own".into());
+        return Err("it is larger than 4 GB; export it with external weights".into());
     }
     let model = rten_runtime::parse(file)?;
     let mut tensors = Vec::new();
@@ -213,7 +213,7 @@ fn external_weights(network: &Path) -> Result<BTreeSet<PathBuf>, String> {
         files.insert(file);
     }
     if total > MAX_WEIGHT_BYTES {
-        return Err("its weights are larger than 32 GB".into());
+        return Err("weights are larger than 32 GB".into());
     }
     Ok(files)
 }
@@ -238,27 +238,27 @@ fn tensor_location(tensor: &TensorProto, network: &Path) -> Result<(PathBuf, u64
     };
     let number = |key: &str| {
         let number = said(key).and_then(|number| number.parse::<u64>().ok());
-        number.ok_or_else(|| format!("a tensor in another file has no `{key}`"))
+        number.ok_or_else(|| format!("an external tensor has no `{key}`"))
     };
-    let name = said("location").ok_or("a tensor in another file has no `location`")?;
+    let name = said("location").ok_or("an external tensor has no `location`")?;
     let (offset, length) = (number("offset")?, number("length")?);
 
     let is_plain = Path::new(name).file_name().is_some_and(|plain| plain == name);
     // A network can output anything it reads, so it must not reach files outside its directory.
     let file = network.with_file_name(name);
-    let resolved = file.canonicalize().map_err(|error| format!("its weights `{name}` cannot be read ({error})"))?;
+    let resolved = file.canonicalize().map_err(|error| format!("cannot read the weights `{name}` ({error})"))?;
     if !is_plain || resolved.parent() != network.parent() {
-        return Err(format!("its weights `{name}` are not in its own folder"));
+        return Err(format!("weights `{name}` are outside the model folder"));
     }
-    let found = fs::metadata(&resolved).map_err(|error| format!("its weights `{name}` cannot be read ({error})"))?;
+    let found = fs::metadata(&resolved).map_err(|error| format!("cannot read the weights `{name}` ({error})"))?;
     if !found.is_file() {
-        return Err(format!("its weights `{name}` are not a file"));
+        return Err(format!("weights `{name}` are not a file"));
     }
     if found.len() > MAX_WEIGHT_BYTES {
-        return Err(format!("its weights `{name}` are larger than 32 GB"));
+        return Err(format!("weights `{name}` are larger than 32 GB"));
     }
     if offset.checked_add(length).is_none_or(|end| end > found.len()) {
-        return Err(format!("its weights `{name}` end before a tensor in them does; is the file whole?"));
+        return Err(format!("weights `{name}` are truncated; copy the file again"));
     }
     Ok((file, length))
 }
@@ -277,12 +277,12 @@ pub(crate) fn read_optional<T: DeserializeOwned>(folder: &Path, name: &str) -> R
 fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
     // Opening a named pipe would block until a writer opens it.
     if !fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a file"));
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a file"));
     }
     let mut bytes = Vec::new();
     let read = fs::File::open(path)?.take(MAX_JSON_BYTES + 1).read_to_end(&mut bytes)?;
     if read as u64 > MAX_JSON_BYTES {
-        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, "it is larger than 64 MB"));
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, "larger than 64 MB"));
     }
     Ok(bytes)
 }

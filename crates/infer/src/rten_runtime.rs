@@ -92,13 +92,13 @@ impl RtenModel {
                 "position_ids" => others.push((node, ExtraInput::Positions)),
                 other => {
                     return Err(format!(
-                        "it wants an input `{other}`; export it for `{}`, with `input_ids` and `attention_mask` alone",
+                        "unsupported input `{other}`; export it for `{}` with only `input_ids` and `attention_mask`",
                         task.name()
                     ));
                 }
             }
         }
-        let ids = ids.ok_or("it has no input `input_ids`; is it a text model?")?;
+        let ids = ids.ok_or("it has no input `input_ids`; use a text model")?;
         let named = |name: &&str| {
             model
                 .output_ids()
@@ -121,7 +121,7 @@ impl RtenModel {
             [texts, tokens, width] if texts == count && tokens == length && length * width > 0 => {
                 Ok(ModelOutput { numbers, rows_per_text: length, width })
             }
-            _ => Err(format!("its output has the shape {shape:?} for {count} texts of {length} tokens")),
+            _ => Err(format!("unexpected output shape {shape:?} for {count} texts of {length} tokens")),
         }
     }
 
@@ -132,8 +132,8 @@ impl RtenModel {
             return Ok(numbers);
         }
         Err(format!(
-            "its output has the shape {shape:?}, and `config.json` names {classes} classes, which takes [1, {classes}]; \
-             export the model and its `config.json` together, for `{}`",
+            "output shape is {shape:?}, expected [1, {classes}] for the {classes} classes in `config.json`; export the \
+             model and its `config.json` together, for `{}`",
             ModelTask::TextClassification.name()
         ))
     }
@@ -159,7 +159,7 @@ impl RtenModel {
         let [output] =
             self.model.run_n(inputs, [self.output], Some(self.options.clone())).map_err(|error| error.to_string())?;
         let shape = output.shape().to_vec();
-        let numbers = output.into_tensor::<f32>().ok_or("its output is not of 32-bit floats")?.into_data();
+        let numbers = output.into_tensor::<f32>().ok_or("its output is not 32-bit float")?.into_data();
         Ok((shape, numbers))
     }
 }
@@ -192,7 +192,7 @@ const MAX_STACK_BYTES: usize = 64 * 1024;
 impl BoundedReader {
     fn check(&self, length: usize) -> Result<(), ProtobufError> {
         if self.position().checked_add(length as u64).is_none_or(|end| end > self.size) {
-            return Err(std::io::Error::other("it ends in the middle; is the file whole?").into());
+            return Err(std::io::Error::other("it is truncated; copy the file again").into());
         }
         Ok(())
     }

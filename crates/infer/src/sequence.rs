@@ -66,7 +66,7 @@ impl SequenceClassifier {
         // A tokenizer may pass the trial run and panic on another text. It is only read here, so a panic leaves no
         // inconsistent state.
         catch_unwind(AssertUnwindSafe(|| self.classify_or_panic(text)))
-            .unwrap_or_else(|_| Err(self.run_error("it panicked over this text; export it again".into())))
+            .unwrap_or_else(|_| Err(self.run_error("it panicked on this text; export it again".into())))
     }
 
     fn classify_or_panic(&self, text: &str) -> Result<Vec<f32>, Error> {
@@ -75,7 +75,7 @@ impl SequenceClassifier {
         softmax(&scores).ok_or_else(|| Error::Unusable {
             model: self.id.to_string(),
             index: 0,
-            reason: "its numbers are not finite",
+            reason: "its values are not finite",
         })
     }
 
@@ -97,35 +97,36 @@ const CONFIG_FILE: &str = "config.json";
 fn read_labels(folder: &Path) -> Result<Vec<String>, Error> {
     let bad = |reason: String| Error::BadModel { path: folder.join(CONFIG_FILE), reason };
     let config: Option<ConfigFile> = model_dir::read_optional(folder, CONFIG_FILE)?;
-    let config = config.ok_or_else(|| {
-        bad("it is not there; copy it from where the model was trained, it names the classes in `id2label`".into())
-    })?;
+    let config = config
+        .ok_or_else(|| bad("missing; copy it from the training output, it has the class names in `id2label`".into()))?;
     // With multi-label models, softmax would make the classes exclusive, and the result would look valid.
     if let Some(kind) = config.problem_type.filter(|kind| kind != "single_label_classification") {
-        return Err(bad(format!("its `problem_type` is `{kind}`; only `single_label_classification` is supported")));
+        return Err(bad(format!(
+            "unsupported `problem_type` `{kind}`; only `single_label_classification` is supported"
+        )));
     }
     let by_output = config
         .id2label
-        .ok_or_else(|| bad("it has no `id2label`; add one, such as {\"0\": \"no\", \"1\": \"yes\"}".into()))?;
+        .ok_or_else(|| bad("no `id2label`; add it, for example {\"0\": \"no\", \"1\": \"yes\"}".into()))?;
     labels_by_output(by_output).map_err(bad)
 }
 
 fn labels_by_output(mut by_output: BTreeMap<String, String>) -> Result<Vec<String>, String> {
     let count = by_output.len();
     if count < 2 {
-        return Err(format!("its `id2label` has {count} labels; a classifier has two or more"));
+        return Err(format!("`id2label` has {count} labels; at least two are required"));
     }
     let mut labels = Vec::with_capacity(count);
     let mut seen = BTreeSet::new();
     for output in 0..count {
         let label = by_output.remove(&output.to_string()).ok_or_else(|| {
-            format!("its `id2label` has {count} labels and none for `{output}`; number them from 0 without a gap")
+            format!("`id2label` has {count} labels but none for `{output}`; number them from 0 without gaps")
         })?;
         if label.trim().is_empty() {
-            return Err(format!("the label of `{output}` in its `id2label` is empty; give it a name"));
+            return Err(format!("the label of `{output}` in `id2label` is empty; add a name"));
         }
         if !seen.insert(label.clone()) {
-            return Err(format!("its `id2label` has the label `{label}` twice; give each output a name of its own"));
+            return Err(format!("duplicate label `{label}` in `id2label`; labels must be unique"));
         }
         labels.push(label);
     }

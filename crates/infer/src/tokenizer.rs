@@ -89,7 +89,9 @@ impl TruncatingTokenizer {
         tokenizer.with_truncation(None).map_err(|error| format!("`tokenizer.json`: {error}"))?;
         let around = tokenizer.encode_fast("", true).map_err(|error| error.to_string())?.len();
         if max_tokens <= around {
-            return Err(format!("it reads {max_tokens} tokens, {around} of which are its own"));
+            return Err(format!(
+                "its input length of {max_tokens} tokens leaves no room after {around} special tokens"
+            ));
         }
         Ok(TruncatingTokenizer { tokenizer, max_tokens, special_tokens: around })
     }
@@ -126,7 +128,7 @@ impl TruncatingTokenizer {
             return Err(Error::EmptyText { index });
         }
         if encoding.is_empty() {
-            let reason = format!("there is nothing to read in its first {LAST_PART_BYTES} bytes");
+            let reason = format!("the first {LAST_PART_BYTES} bytes have no tokens");
             return Err(Error::Tokenize { index, reason });
         }
         let truncated = !is_whole || encoding.len() > room;
@@ -159,7 +161,10 @@ impl TruncatingTokenizer {
         if (1..=self.max_tokens).contains(&tokens) {
             return Ok(());
         }
-        Err(Error::Tokenize { index, reason: format!("there are {tokens}; the model reads 1 to {}", self.max_tokens) })
+        Err(Error::Tokenize {
+            index,
+            reason: format!("{tokens} tokens, but the model's limit is 1 to {}", self.max_tokens),
+        })
     }
 }
 

@@ -41,8 +41,8 @@ fn the_cards_tell_what_each_model_does_and_its_licence() {
     let [embedding, reading] = builtin_models() else { panic!("two models are inside") };
     assert_eq!((EMBEDDER.dimension(), EMBEDDER.max_tokens()), (embedding.dimension, embedding.max_tokens));
     assert_eq!(EMBEDDER.id().as_str(), embedding.id);
-    assert_eq!(embedding.description(), "text to 384 numbers, reads 256 tokens");
-    assert_eq!((reading.id.as_str(), reading.description().as_str()), ("PP-OCRv6-tiny", "text in pictures to letters"));
+    assert_eq!(embedding.description(), "text embeddings, 384 dimensions, up to 256 tokens");
+    assert_eq!((reading.id.as_str(), reading.description().as_str()), ("PP-OCRv6-tiny", "OCR: image to text"));
     assert_eq!(reading.source.model_license, "Apache-2.0");
     assert!(["de", "en", "fr"].iter().all(|language| reading.languages.iter().any(|known| known == language)));
     // Fields that do not apply are omitted.

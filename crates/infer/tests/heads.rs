@@ -162,7 +162,7 @@ fn what_is_no_saved_classifier_is_refused() {
     let bytes = TRAINED.to_bytes();
     let cut = Classifier::from_bytes(&bytes[..bytes.len() - 1]).unwrap_err();
     assert_eq!(cut, LoadError::WrongLength { found: bytes.len() - 1, expected: bytes.len() as u64 });
-    assert!(cut.to_string().ends_with("copy it again or train it again"), "{cut}");
+    assert!(cut.to_string().ends_with("copy it again or retrain"), "{cut}");
 }
 
 #[test]

@@ -172,21 +172,21 @@ fn what_is_no_model_is_refused_with_the_reason() {
         let error = open(&folder, ModelDirOptions::default()).expect_err(reason).to_string();
         assert!(error.contains(reason), "`{error}` does not say `{reason}`");
     };
-    check(&|folder| fs::remove_file(folder.path().join("model.onnx")).expect("removed"), "`model.onnx` is not there");
+    check(&|folder| fs::remove_file(folder.path().join("model.onnx")).expect("removed"), "`model.onnx` is missing");
     check(
         &|folder| fs::remove_file(folder.path().join("tokenizer.json")).expect("removed"),
-        "`tokenizer.json` cannot be read",
+        "cannot read `tokenizer.json`",
     );
     check(&|folder| write(folder, "tokenizer.json", b"{}"), "`tokenizer.json`");
-    check(&|folder| write(folder, "model.onnx", b"not a model"), "cannot be used");
-    check(&|folder| write(folder, "model.onnx", &good.onnx()[..100]), "cannot be used");
+    check(&|folder| write(folder, "model.onnx", b"not a model"), "cannot use");
+    check(&|folder| write(folder, "model.onnx", &good.onnx()[..100]), "cannot use");
     check(&|folder| write(folder, "sentence_bert_config.json", b"[1"), "sentence_bert_config.json");
     let extra = TableModel { inputs: vec!["input_ids", "past_key_values.0.key"], ..TableModel::default() };
-    check(&|folder| write(folder, "model.onnx", &extra.onnx()), "it wants an input `past_key_values.0.key`");
+    check(&|folder| write(folder, "model.onnx", &extra.onnx()), "unsupported input `past_key_values.0.key`");
     let image = TableModel { inputs: vec!["pixel_values"], ..TableModel::default() };
     check(&|folder| write(folder, "model.onnx", &image.onnx()), "input");
     let small = TableModel { rows: vec![[1.0; WIDTH]; 2], ..TableModel::default() };
-    check(&|folder| write(folder, "model.onnx", &small.onnx()), "could not be run");
+    check(&|folder| write(folder, "model.onnx", &small.onnx()), "cannot run");
 
     let nowhere = Embedder::open("/nowhere/at/all".as_ref(), &ModelDirOptions::default(), 1).expect_err("not there");
     assert!(nowhere.to_string().contains("not a folder"), "{nowhere}");
@@ -231,13 +231,13 @@ fn weights_that_are_not_where_the_model_says_are_refused() {
         ("model.onnx_data", 0, length + 1, "end before"),
         ("model.onnx_data", 1, length, "end before"),
         ("model.onnx_data", u64::MAX, length, "end before"),
-        ("other.onnx_data", 0, length, "cannot be read"),
+        ("other.onnx_data", 0, length, "cannot read"),
         ("folder.data", 0, length, "are not a file"),
-        ("link.data", 0, length, "not in its own folder"),
-        ("../outside.data", 0, length, "not in its own folder"),
-        ("/dev/zero", 0, length, "not in its own folder"),
-        ("./model.onnx_data", 0, length, "not in its own folder"),
-        ("", 0, length, "not in its own folder"),
+        ("link.data", 0, length, "outside the model folder"),
+        ("../outside.data", 0, length, "outside the model folder"),
+        ("/dev/zero", 0, length, "outside the model folder"),
+        ("./model.onnx_data", 0, length, "outside the model folder"),
+        ("", 0, length, "outside the model folder"),
         ("huge.data", 0, 1 << 38, "larger than 32 GB"),
     ];
     for (file, offset, length, reason) in places {
@@ -298,16 +298,16 @@ fn a_model_that_gives_rows_of_no_numbers_is_refused() {
         let table = TableModel { pools, ..TableModel::default() };
         let folder = folder(&table);
         write(&folder, "model.onnx", &table.onnx_without_width());
-        assert_refused(&folder, "its output has the shape");
+        assert_refused(&folder, "unexpected output shape");
     }
 }
 
 #[test]
 fn a_pipe_is_refused_and_not_waited_for() {
     for (file, reason) in [
-        ("tokenizer.json", "it is not a file"),
-        ("sentence_bert_config.json", "it is not a file"),
-        ("model.onnx", "`model.onnx` is not there"),
+        ("tokenizer.json", "not a file"),
+        ("sentence_bert_config.json", "not a file"),
+        ("model.onnx", "`model.onnx` is missing"),
         ("model.onnx_data", "are not a file"),
     ] {
         let folder = folder_outside(&TableModel::default());
@@ -357,7 +357,7 @@ fn a_text_with_next_to_nothing_in_it_is_read_for_a_megabyte() {
     assert_eq!((tokens.ids, tokens.truncated), (vec![1, 0, 2], true));
     let tokens = read(&format!("one {}", "a".repeat(15 << 20))).expect("read");
     assert_eq!((tokens.ids, tokens.truncated), (vec![1, 3, 0, 2], true));
-    let error = read(&format!("{spaces}two")).expect_err("nothing to read");
+    let error = read(&format!("{spaces}two")).expect_err("no tokens");
     assert!(matches!(error, Error::Tokenize { index: 7, .. }), "{error}");
 }
 

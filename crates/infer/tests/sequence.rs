@@ -159,9 +159,9 @@ fn everything_that_decides_has_a_part_in_the_id() {
 #[test]
 fn missing_files_are_named() {
     for (file, reason) in [
-        ("model.onnx", "`model.onnx` is not there"),
-        ("tokenizer.json", "`tokenizer.json` cannot be read"),
-        ("config.json", "it is not there; copy it"),
+        ("model.onnx", "`model.onnx` is missing"),
+        ("tokenizer.json", "cannot read `tokenizer.json`"),
+        ("config.json", "missing; copy it"),
     ] {
         let folder = folder(&ScorerModel::default());
         fs::remove_file(folder.path().join(file)).expect("removed");
@@ -190,20 +190,20 @@ fn broken_files_are_refused() {
     let folder = folder(&ScorerModel::default());
     fs::remove_file(folder.path().join("config.json")).expect("removed");
     fs::create_dir(folder.path().join("config.json")).expect("created");
-    assert_refused(&folder, "it is not a file");
+    assert_refused(&folder, "not a file");
 }
 
 #[test]
 fn labels_that_are_not_there_are_refused() {
-    assert_config_refused(&json!({}), "it has no `id2label`");
-    assert_config_refused(&json!({ "id2label": null }), "it has no `id2label`");
+    assert_config_refused(&json!({}), "no `id2label`");
+    assert_config_refused(&json!({ "id2label": null }), "no `id2label`");
     assert_config_refused(&json!({ "id2label": ["no", "yes"] }), "expected a map");
     assert_config_refused(&json!({ "id2label": { "0": 1, "1": 2 } }), "expected a string");
 }
 
 #[test]
 fn labels_with_a_gap_are_refused() {
-    let gap = |output: &str, count: usize| format!("has {count} labels and none for `{output}`");
+    let gap = |output: &str, count: usize| format!("has {count} labels but none for `{output}`");
     for (labels, output) in [
         (json!({ "0": "a", "2": "b", "3": "c" }), "1"),
         (json!({ "1": "a", "2": "b", "3": "c" }), "0"),
@@ -222,15 +222,15 @@ fn labels_that_are_empty_or_the_same_are_refused() {
         let [a, b, c] = labels;
         assert_config_refused(&json!({ "id2label": { "0": a, "1": b, "2": c } }), reason);
     };
-    check(["a", "", "c"], "the label of `1` in its `id2label` is empty");
-    check(["a", "b", " \n"], "the label of `2` in its `id2label` is empty");
-    check(["a", "b", "a"], "has the label `a` twice");
+    check(["a", "", "c"], "the label of `1` in `id2label` is empty");
+    check(["a", "b", " \n"], "the label of `2` in `id2label` is empty");
+    check(["a", "b", "a"], "duplicate label `a`");
 }
 
 #[test]
 fn fewer_than_two_labels_are_refused() {
-    assert_config_refused(&json!({ "id2label": {} }), "has 0 labels; a classifier has two or more");
-    assert_config_refused(&json!({ "id2label": { "0": "LABEL_0" } }), "has 1 labels; a classifier has two or more");
+    assert_config_refused(&json!({ "id2label": {} }), "has 0 labels; at least two are required");
+    assert_config_refused(&json!({ "id2label": { "0": "LABEL_0" } }), "has 1 labels; at least two are required");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn classes_that_do_not_exclude_each_other_are_refused() {
     let config =
         |kind: Value| json!({ "id2label": { "0": "billing", "1": "refund", "2": "other" }, "problem_type": kind });
     for kind in ["multi_label_classification", "regression"] {
-        assert_config_refused(&config(kind.into()), &format!("its `problem_type` is `{kind}`"));
+        assert_config_refused(&config(kind.into()), &format!("unsupported `problem_type` `{kind}`"));
     }
     for kind in ["single_label_classification".into(), Value::Null] {
         let scorer = ScorerModel { config: config(kind), ..ScorerModel::default() };
@@ -252,7 +252,7 @@ fn another_number_of_outputs_than_labels_is_refused() {
         let by_output: serde_json::Map<_, _> =
             (0..count).map(|output: usize| (output.to_string(), format!("class {output}").into())).collect();
         let scorer = ScorerModel { config: json!({ "id2label": by_output }), ..ScorerModel::default() };
-        assert_refused(&folder(&scorer), &format!("its output has the shape [1, 3], and `config.json` names {count}"));
+        assert_refused(&folder(&scorer), &format!("output shape is [1, 3], expected [1, {count}] for the {count}"));
     }
 }
 
@@ -260,28 +260,28 @@ fn another_number_of_outputs_than_labels_is_refused() {
 fn a_model_that_scores_each_token_is_refused() {
     let table = TableModel { output: "logits", pools: false, ..TableModel::default() };
     let folder = folder(&ScorerModel { table, ..ScorerModel::default() });
-    assert_refused(&folder, "its output has the shape [1, 6, 3]");
+    assert_refused(&folder, "output shape is [1, 6, 3]");
     assert_refused(&folder, "export the model and its `config.json` together, for `text-classification`");
     // With one token, the output looks like one row per text.
     with_tokenizer(&folder, |json| {
         json["post_processor"] = Value::Null;
         json["pre_tokenizer"] = Value::Null;
     });
-    assert_refused(&folder, "its output has the shape [1, 1, 3]");
+    assert_refused(&folder, "output shape is [1, 1, 3]");
 }
 
 #[test]
 fn a_model_that_gives_vectors_is_refused() {
     let folder = folder(&ScorerModel::default());
     write(&folder, "model.onnx", &TableModel::default().onnx());
-    assert_refused(&folder, "its output has the shape [1, 6, 4]");
+    assert_refused(&folder, "output shape is [1, 6, 4]");
 }
 
 #[test]
 fn a_model_that_wants_more_than_tokens_is_refused() {
     let table = |inputs| TableModel { output: "logits", pools: true, inputs, ..TableModel::default() };
     let scorer = ScorerModel { table: table(vec!["input_ids", "pixel_values"]), ..ScorerModel::default() };
-    assert_refused(&folder(&scorer), "it wants an input `pixel_values`; export it for `text-classification`");
+    assert_refused(&folder(&scorer), "unsupported input `pixel_values`; export it for `text-classification`");
 
     let inputs = vec!["input_ids", "attention_mask", "token_type_ids", "position_ids"];
     let scorer = ScorerModel { table: table(inputs), ..ScorerModel::default() };
@@ -292,7 +292,7 @@ fn a_model_that_wants_more_than_tokens_is_refused() {
 #[test]
 fn a_model_that_fits_its_tokenizer_badly_is_refused() {
     let table = TableModel { rows: vec![[1.0; WIDTH]; 2], output: "logits", pools: true, ..TableModel::default() };
-    assert_refused(&folder(&ScorerModel { table, ..ScorerModel::default() }), "could not be run");
+    assert_refused(&folder(&ScorerModel { table, ..ScorerModel::default() }), "cannot run");
 }
 
 #[test]
@@ -304,11 +304,11 @@ fn numbers_that_are_not_finite_are_an_error_and_never_probabilities() {
         assert!(classifier.classify("two").is_ok());
         let error = classifier.classify("two one").expect_err("no probabilities");
         assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
-        assert!(error.to_string().contains("its numbers are not finite"), "{error}");
+        assert!(error.to_string().contains("its values are not finite"), "{error}");
 
         // Otherwise no text could be classified.
         let scorer = ScorerModel { bias: vec![0.0, bad, 0.0], ..ScorerModel::default() };
-        assert_refused(&folder(&scorer), "its numbers are not finite");
+        assert_refused(&folder(&scorer), "its values are not finite");
     }
 }
 
@@ -353,7 +353,7 @@ fn the_owner_says_how_much_is_read_then_the_tokenizer() {
     assert_eq!(most(Some(usize::MAX)).expect("opens"), 8192);
     for too_few in [0, 2] {
         let error = most(Some(too_few)).expect_err("no room for a text");
-        assert!(error.to_string().contains("2 of which are its own"), "{error}");
+        assert!(error.to_string().contains("leaves no room after 2 special tokens"), "{error}");
     }
 }
 

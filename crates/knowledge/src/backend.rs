@@ -1,5 +1,6 @@
 //! Opens the configured store backend and its retriever. The only module that knows all backends.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -61,6 +62,31 @@ pub fn exists(settings: &config::Knowledge) -> bool {
     settings.store.is_some() || settings.storage_dir().is_some_and(|storage| sqlite::Store::exists(&storage))
 }
 
+/// Checks that a missing store can be created, and creates nothing itself.
+pub async fn check_creatable(settings: &config::Knowledge, storage: &Path) -> Result<(), Error> {
+    let folders: Vec<PathBuf> = [storage.to_owned()].into_iter().chain(settings.vector_db_path.clone()).collect();
+    let checked = run_blocking(move || folders.iter().try_for_each(|folder| check_folder(folder)));
+    Ok(checked.await?.map_err(store::Error::folder)?)
+}
+
+/// Checks that a folder can be used, or that it can be created in the nearest folder that exists.
+fn check_folder(folder: &Path) -> Result<(), dir_permissions::Error> {
+    let at = |folder: &Path, error| dir_permissions::Error::Io { folder: folder.to_owned(), error };
+    let mut existing = folder;
+    while let Err(error) = existing.symlink_metadata() {
+        let is_missing = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        match existing.parent().filter(|_| is_missing) {
+            Some(parent) if parent != Path::new("") => existing = parent,
+            _ => return Err(at(existing, error)),
+        }
+    }
+    if existing == folder {
+        dir_permissions::prepare(folder)?;
+    }
+    // Permission bits do not reveal a read-only disk. The file has no name, so nothing is left behind.
+    tempfile::tempfile_in(existing).map(drop).map_err(|error| at(existing, error))
+}
+
 /// Opens the store without a retriever.
 pub async fn open_store(settings: &config::Knowledge, storage: &Path) -> Result<Store, store::Error> {
     match &settings.store {
@@ -115,7 +141,7 @@ async fn create_upload_dir(storage: &Path) -> Result<(), Error> {
     made.map_err(|error| match error {
         dir_permissions::Error::Io { error, .. } => Error::Storage {
             code: "upload_storage_failed",
-            message: format!("no folder for uploads can be made: {error}"),
+            message: format!("cannot create the uploads folder: {error}"),
         },
         exposed => store::Error::folder(exposed).into(),
     })
@@ -127,7 +153,7 @@ async fn embedding_shape(inference: &Inference) -> (String, usize) {
     match inference.id_and_dimension().await {
         Ok((model, dimension)) => (model.to_string(), dimension),
         Err(error) => {
-            tracing::error!(%error, "the embedding model cannot be used; documents are found by their words alone");
+            tracing::error!(%error, "embedding model unavailable; using keyword search only");
             (format!("without {}", inference.configured_model()), 0)
         }
     }

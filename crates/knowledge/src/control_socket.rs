@@ -19,13 +19,13 @@ pub enum TrustError {
     #[error(transparent)]
     Folder(#[from] dir_permissions::Error),
     #[error(
-        "the socket `{}` belongs to another user (uid {owner}), and nothing was sent to it; remove it, and make sure that \
-         nobody else can write to its folder",
+        "socket `{}` is owned by another user (uid {owner}); nothing was sent. Remove it, and check that other users \
+         cannot write to its folder",
         .path.display()
     )]
     SocketOwner { path: PathBuf, owner: u32 },
     #[error(
-        "the process behind the socket `{}` runs as another user (uid {peer}), and nothing was sent to it; stop it, or run \
+        "the process listening on socket `{}` runs as another user (uid {peer}); nothing was sent. Stop it, or run \
          this command as that user",
         .path.display()
     )]
@@ -42,7 +42,7 @@ pub async fn serve(knowledge: Knowledge, server: Server) {
     let folder = storage.join(SOCKET_DIR);
     let path = folder.join(format!("{}.socket", std::process::id()));
     if let Err(error) = prepare_socket_dir(&folder) {
-        return tracing::warn!(%error, "there is no socket for the command line");
+        return tracing::warn!(%error, "cannot create the control socket");
     }
     // Renamed after it listens, because other processes remove a socket that does not accept connections.
     let unnamed = folder.join(format!("{}.starting", std::process::id()));
@@ -58,11 +58,11 @@ pub async fn serve(knowledge: Knowledge, server: Server) {
                 drop(connect_or_remove(&path).await);
             }
             if let Err(error) = unix::serve(&server, listener, TrustLevel::Trusted).await {
-                tracing::warn!(%error, "the socket for the command line is closed");
+                tracing::warn!(%error, "control socket closed");
             }
         }
         // A path may be too long for a Unix socket. The command line then opens the knowledge base directly.
-        Err(error) => tracing::debug!(%error, "there is no socket for the command line"),
+        Err(error) => tracing::debug!(%error, "cannot create the control socket"),
     }
 }
 
@@ -171,7 +171,7 @@ mod tests {
         let refused = connect(storage.path()).await.unwrap_err();
         assert!(refused.to_string().contains("symbolic link"), "{refused}");
         assert!(prepare_socket_dir(&folder).unwrap_err().to_string().contains("symbolic link"));
-        assert!(stale.exists(), "nothing is removed in the target of the link");
+        assert!(stale.exists(), "nothing is removed in the link's target");
         std::fs::remove_file(&folder).unwrap();
         prepare_socket_dir(&folder).unwrap();
     }

@@ -63,7 +63,7 @@ pub struct BaseName(String);
 
 /// An invalid name of a knowledge base.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a knowledge base is named with 1 to 64 letters, digits, `.`, `_` or `-`")]
+#[error("a knowledge base name must have 1 to 64 letters, digits, `.`, `_` or `-`")]
 pub struct InvalidBaseName;
 
 /// Completeness of the extraction.
@@ -158,6 +158,17 @@ pub struct CharSpan {
     /// Offsets in characters of the page's text. `end` is exclusive.
     pub start: u32,
     pub end: u32,
+    /// Where its text starts in the chunk, in characters. `None` if the chunk has text of one page only, or was stored
+    /// before these offsets were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_chunk: Option<u32>,
+    /// Number of the chunk's windows that have its text, in order. No window extends across two pages.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub windows: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A chunk to store.
@@ -255,7 +266,7 @@ pub struct Totals {
     pub chunks: u64,
     pub vectors: u64,
     pub size_bytes: u64,
-    /// Time of the last write or removal.
+    /// Time of the last write or removal; for a base never used, when the store was created.
     pub last_updated: Option<Millis>,
 }
 

@@ -19,15 +19,13 @@ pub enum Error {
         format_list()
     )]
     UnsupportedFormat { extension: String },
-    #[error("File not found: {0}. Check the path; it is a path on the machine corbie runs on")]
+    #[error("File not found: {0}. Check the path; it must exist on the server's machine")]
     FileNotFound(String),
-    #[error("No file fits: {0}. Check the pattern, and whether there are such files on the machine corbie runs on")]
+    #[error("No files match: {0}. Check the pattern; it applies to files on the server's machine")]
     NoFilesMatch(String),
-    #[error("File cannot be read: {path}: {reason}")]
+    #[error("Cannot read file: {path}: {reason}")]
     FileNotReadable { path: String, reason: String },
-    #[error(
-        "File is outside of the folders that files may be added from: {0}. Move it, or add its folder to `knowledge.allowed_roots`"
-    )]
+    #[error("File is outside the allowed folders: {0}. Move it, or add its folder to `knowledge.allowed_roots`")]
     PathNotAllowed(String),
     #[error("File size ({} MB) exceeds maximum allowed size ({most_mb} MB)", found.div_ceil(1 << 20))]
     FileTooLarge { found: u64, most_mb: u64 },
@@ -38,7 +36,7 @@ pub enum Error {
     Document { code: String, message: String },
     #[error("Document with ID '{0}' not found")]
     DocumentNotFound(String),
-    #[error("Task with ID '{0}' not found. Tasks are forgotten some time after they ended")]
+    #[error("Task with ID '{0}' not found. Finished tasks are deleted after some time")]
     TaskNotFound(String),
     #[error("Set confirm=true to remove this document")]
     ConfirmRemoval { id: String, filename: String, chunks: u64 },
@@ -48,17 +46,17 @@ pub enum Error {
     NotGranted(BaseName),
     #[error("Knowledge base is empty. Add documents with knowledge-add first")]
     Empty,
-    #[error("{0} tasks are waiting, and no more may; try again when some have ended")]
+    #[error("Task queue is full ({0} tasks); try again when some have finished")]
     TooManyTasks(u64),
     #[error("The task was cancelled")]
     Cancelled,
     /// The store is unavailable, or refuses the operation.
     #[error("{message}")]
     Storage { code: &'static str, message: String },
-    #[error("The embedding model cannot be used: {0}")]
+    #[error("The embedding model is unavailable: {0}")]
     Model(String),
     /// Internal error. Details are only in the log.
-    #[error("The request could not be carried out; the log has more")]
+    #[error("Internal error; see the server log")]
     Internal(String),
 }
 

@@ -115,7 +115,7 @@ fn named_link(path: &Path) -> Error {
 /// The folder to start in, and the matcher of a pattern.
 fn matcher(pattern: &str) -> Result<(PathBuf, GlobMatcher), Error> {
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-    let glob = glob.map_err(|error| Error::invalid("paths", format!("`{pattern}` is no pattern: {error}")))?;
+    let glob = glob.map_err(|error| Error::invalid("paths", format!("invalid pattern `{pattern}`: {error}")))?;
     let is_plain = |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(WILDCARDS);
     let base: PathBuf = Path::new(pattern).components().take_while(is_plain).collect();
     let base = if base.as_os_str().is_empty() { PathBuf::from(".") } else { base };
@@ -295,7 +295,7 @@ impl<'w> DirectoryWalk<'w> {
                 }
             } else if kind == EntryKind::Folder && self.options.recursive {
                 if depth >= self.limits.depth {
-                    let reason = "it lies too deep in other folders; import it by itself".to_owned();
+                    let reason = "it is nested too deeply; import it separately".to_owned();
                     let error = Error::FileNotReadable { path: path.display().to_string(), reason };
                     self.found.failed.push((path, error));
                 } else if is_link {
@@ -335,8 +335,7 @@ impl<'w> DirectoryWalk<'w> {
     fn add(&mut self, path: PathBuf) -> Result<(), Error> {
         self.found.files.push(FoundFile { path, within: self.within.clone() });
         if self.found.files.len() > self.limits.files {
-            let message =
-                format!("there are more than {} files; import the folders in it one by one", self.limits.files);
+            let message = format!("it has more than {} files; import its subfolders separately", self.limits.files);
             return Err(Error::invalid("paths", message));
         }
         Ok(())
@@ -350,7 +349,7 @@ impl<'w> DirectoryWalk<'w> {
         self.entries += 1;
         if self.entries > self.limits.entries {
             let most = self.limits.entries;
-            let message = format!("there are more than {most} names to look at; import the folders in it one by one");
+            let message = format!("it has more than {most} entries; import its subfolders separately");
             return Err(Error::invalid("paths", message));
         }
         Ok(())
@@ -468,7 +467,7 @@ mod tests {
         let found = discover_all(&[path("*.nope"), path("*.txt"), path("*.bin")], ALL, &rules, &cancel);
         let (pattern, error) = &found.failed[0];
         assert_eq!((pattern, error.code()), (&place.path().join("*.nope"), "file_not_found"));
-        assert!(error.to_string().starts_with(&format!("No file fits: {}", pattern.display())), "{error}");
+        assert!(error.to_string().starts_with(&format!("No files match: {}", pattern.display())), "{error}");
         // Files of another format match the pattern, and are counted as skipped.
         assert_eq!((found.failed.len(), found.files.len(), found.skipped.total()), (1, 2, 2));
     }
@@ -689,7 +688,7 @@ mod tests {
             let file = found.files.iter().find(|file| file.path.ends_with(name)).unwrap();
             let refused = rules.clone().within(file.within.as_deref()).read(&file.path).unwrap_err();
             assert_eq!(refused.code(), "file_not_readable", "{refused}");
-            assert!(refused.to_string().contains("leads to a hidden file"), "{refused}");
+            assert!(refused.to_string().contains("to a hidden file"), "{refused}");
         }
     }
 
@@ -718,7 +717,7 @@ mod tests {
         for name in ["a.txt", "inner/c.txt"] {
             let refused = read(name).unwrap_err();
             assert_eq!(refused.code(), "file_not_readable", "{refused}");
-            assert!(refused.to_string().contains("leaves the folder"), "{refused}");
+            assert!(refused.to_string().contains("outside of the folder"), "{refused}");
         }
     }
 }

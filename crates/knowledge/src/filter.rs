@@ -22,7 +22,7 @@ const MAX_VALUES: usize = 1000;
 /// Parses a filter. `None` if it excludes nothing.
 pub(super) fn parse(filters: &Map<String, Value>) -> Result<Option<Filter>, Error> {
     if filters.len() > MAX_KEYS {
-        return Err(Error::invalid("filters", format!("`filters` has more than {MAX_KEYS} members")));
+        return Err(Error::invalid("filters", format!("`filters` has more than {MAX_KEYS} fields")));
     }
     let mut filter = Filter::default();
     for (key, wanted) in filters {
@@ -89,19 +89,16 @@ fn parse_formats(wanted: &Value) -> Result<Vec<String>, Error> {
     let one = |value: &Value| {
         let name = value
             .as_str()
-            .ok_or_else(|| malformed(FORMAT_KEY, "must be a string such as \"pdf\", or a list of them"))?;
+            .ok_or_else(|| malformed(FORMAT_KEY, "must be a string such as \"pdf\", or a list of strings"))?;
         let format = Format::from_extension(name.trim_start_matches('.'));
         let format = format.ok_or_else(|| {
-            malformed(
-                FORMAT_KEY,
-                &format!("names `{}`, which is no format documents have", super::truncate_for_error(name)),
-            )
+            malformed(FORMAT_KEY, &format!("has the unknown format `{}`", super::truncate_for_error(name)))
         })?;
         Ok(format.as_str().to_owned())
     };
     match wanted {
         Value::Array(formats) if formats.is_empty() || formats.len() > MAX_VALUES => {
-            Err(malformed(FORMAT_KEY, "must name at least one format, and not more than there are"))
+            Err(malformed(FORMAT_KEY, "must have at least one format, and no more than the supported ones"))
         }
         Value::Array(formats) => formats.iter().map(one).collect(),
         format => one(format).map(|format| vec![format]),
@@ -110,8 +107,8 @@ fn parse_formats(wanted: &Value) -> Result<Vec<String>, Error> {
 
 fn any_of(key: &str, values: &[Value]) -> Result<Vec<String>, Error> {
     match values.len() {
-        0 => Err(malformed(key, "is an empty list, which nothing matches; leave it out")),
-        more if more > MAX_VALUES => Err(malformed(key, &format!("names more than {MAX_VALUES} values"))),
+        0 => Err(malformed(key, "is an empty list, which matches nothing; remove it")),
+        more if more > MAX_VALUES => Err(malformed(key, &format!("has more than {MAX_VALUES} values"))),
         _ => Ok(values.iter().map(facet_value).collect()),
     }
 }
@@ -128,11 +125,11 @@ fn parse_date_range(range: &Map<String, Value>, filter: &mut Filter) -> Result<(
         match key.as_str() {
             "start" => filter.added_from = Some(first),
             "end" => filter.added_to = Some(last),
-            _ => return Err(malformed(&format!("{DATE_RANGE_KEY}.{key}"), "is unknown; use `start` and `end`")),
+            _ => return Err(malformed(&format!("{DATE_RANGE_KEY}.{key}"), "is not supported; use `start` and `end`")),
         }
     }
     match (filter.added_from, filter.added_to) {
-        (Some(from), Some(to)) if from > to => Err(malformed(DATE_RANGE_KEY, "ends before it starts")),
+        (Some(from), Some(to)) if from > to => Err(malformed(DATE_RANGE_KEY, "has an end before its start")),
         _ => Ok(()),
     }
 }

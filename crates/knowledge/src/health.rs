@@ -44,8 +44,11 @@ impl Knowledge {
             return Some(error.to_string());
         }
         let Some(open) = self.open_state() else {
-            // A SQLite store is opened on first use; a database is connected at startup.
-            return self.settings().store.as_ref().map(|_| "the database has not answered yet".to_owned());
+            // A missing SQLite store is created on first use; any other store is opened at startup.
+            return match self.settings().store {
+                Some(_) => Some("not connected to the database yet".to_owned()),
+                None => self.is_opening().then(|| "the knowledge base is being opened".to_owned()),
+            };
         };
         let health = open.store.cached_health();
         match (health.accessible, health.connected) {
@@ -76,7 +79,7 @@ impl Knowledge {
                 }
             },
             Err(error) if is_database => {
-                issues.push(format!("Knowledge base cannot be opened: {error}"));
+                issues.push(format!("Cannot open knowledge base: {error}"));
                 (false, true)
             }
             Err(error) => {
@@ -93,7 +96,7 @@ impl Knowledge {
         let (model, model_loaded) = match inference.load().await {
             Ok(loaded) => (loaded.id.to_string(), true),
             Err(error) => {
-                issues.push(format!("Embedding model cannot be used: {error}"));
+                issues.push(format!("Embedding model unavailable: {error}"));
                 (inference.configured_model(), false)
             }
         };
@@ -104,8 +107,8 @@ impl Knowledge {
         };
         if foreign > 0 && model_loaded {
             issues.push(format!(
-                "{foreign} documents have vectors of another embedding model and are found by their words alone; \
-                 add them again"
+                "{foreign} documents were embedded with another model and are found only by keyword search; add them \
+                 again"
             ));
         }
         Health { connected, accessible, model_loaded, model, issues }

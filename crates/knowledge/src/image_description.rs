@@ -21,8 +21,8 @@ pub struct ImageDescriber {
     pub model: String,
 }
 
-const PROMPT: &str = "Describe this picture in two or three plain sentences, so that somebody who looks for it finds it: \
-                      what it shows, where it is, what stands out. No introduction.";
+const PROMPT: &str = "Describe this image in two or three plain sentences so that it can be found by search: its \
+subject, the place, and notable details. No introduction.";
 /// Size limit of such models.
 const MAX_IMAGE_BYTES: usize = 5 << 20;
 /// Enough for a few sentences; reasoning models use most of it for reasoning.
@@ -45,14 +45,14 @@ impl ImageDescriber {
             return;
         }
         if bytes.len() > MAX_IMAGE_BYTES {
-            let message = format!("the picture is too large to be described: more than {} MiB", MAX_IMAGE_BYTES >> 20);
+            let message = format!("image description skipped: image is larger than {} MiB", MAX_IMAGE_BYTES >> 20);
             return read.document.warnings.push(Warning::on_page(1, message));
         }
         match self.request_description(bytes, media_type).await {
             Ok(text) if text.is_empty() => {}
             Ok(text) => page.blocks.insert(0, Block::new(BlockKind::Caption, text)),
             Err(error) => {
-                read.document.warnings.push(Warning::on_page(1, format!("the picture was not described: {error}")))
+                read.document.warnings.push(Warning::on_page(1, format!("image description failed: {error}")))
             }
         }
     }

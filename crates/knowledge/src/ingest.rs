@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use prepared_document::{PreparedDocument, split_into_chunks};
-pub use result::{IngestOutcome, IngestResult};
+pub use result::{IngestOutcome, IngestResult, document_of, documents_of};
 
 use super::document::{BaseName, Claim, DocumentId, DocumentRecord, Origin, PutOutcome, Status};
 use super::path_policy::{CheckedFile, PathPolicy};
@@ -156,18 +156,20 @@ impl Ingester {
         progress.set_vector_count(windows.len());
         tell(progress.progress());
         let mut vectors: Vec<Vec<Vec<f32>>> = vec![Vec::new(); chunks.len()];
+        let mut window_pages: Vec<Vec<u32>> = vec![Vec::new(); chunks.len()];
         let (mut done, mut model) = (0, loaded.id);
         for together in windows.chunks(EMBED_BATCH) {
-            let texts = together.iter().map(|(_, text)| text.clone()).collect();
+            let texts = together.iter().map(|window| window.text.clone()).collect();
             let embedded = self.inference.embed(texts, Purpose::Passage).await?;
-            for ((chunk, _), embedding) in together.iter().zip(embedded) {
+            for (window, embedding) in together.iter().zip(embedded) {
                 if done == 0 {
                     model = embedding.model.clone();
                 } else if model != embedding.model {
                     return Err(corbie_classify::inference::Error::ModelReplaced.into());
                 }
                 done += 1;
-                vectors[*chunk].push(embedding.vector);
+                vectors[window.chunk].push(embedding.vector);
+                window_pages[window.chunk].push(window.page);
             }
             progress.set_embedded(done);
             tell(progress.progress());
@@ -176,6 +178,7 @@ impl Ingester {
             document,
             chunks,
             vectors,
+            window_pages,
             model: model.to_string(),
             partial: partial.map(|error| error.to_string()),
         })
@@ -239,7 +242,7 @@ impl Ingester {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Error::Internal("a document was changed by others again and again".into()))
+        Err(Error::Internal("too many concurrent changes of a document".into()))
     }
 
     /// Updates path and metadata of a document with identical content. Returns `None` if the document was removed in
@@ -349,7 +352,7 @@ impl IngestTarget<'_> {
     /// again.
     async fn update_index(&self) {
         if let Err(error) = self.retriever.catch_up().await {
-            tracing::warn!(%error, "the index could not follow the store; the next search tries again");
+            tracing::warn!(%error, "cannot update the index from the store; retrying at the next search");
         }
     }
 

@@ -27,6 +27,7 @@ pub mod mcp_tasks;
 mod metrics;
 mod notifications;
 mod open_nofollow;
+mod page_match;
 pub mod path_policy;
 mod postgres_retriever;
 pub mod progress;
@@ -67,6 +68,7 @@ use corbie_config::ocr::Ocr;
 use corbie_util::backoff::Backoff;
 use corbie_util::lock::lock;
 use corbie_util::supervisor::{TaskName, supervise_until};
+use document::DocumentId;
 pub use error::{Error, more_formats};
 use ingest::Ingester;
 use jobs::JobScheduler;
@@ -90,6 +92,8 @@ struct Inner {
     is_open: watch::Sender<bool>,
     /// Why the last attempt to open it failed.
     open_error: Mutex<Option<Error>>,
+    /// Whether an existing store has not been opened yet, and is opened at startup.
+    is_opening: AtomicBool,
     /// Receives change notifications.
     server: OnceLock<Server>,
     /// Whether other machines can reach the server, so files are added only from allowed folders (S-11).
@@ -155,6 +159,7 @@ impl Knowledge {
             open: OnceCell::new(),
             is_open: watch::Sender::new(false),
             open_error: Mutex::default(),
+            is_opening: AtomicBool::new(false),
             server: OnceLock::new(),
             is_remotely_reachable: AtomicBool::new(false),
             skips_adoption: AtomicBool::new(false),
@@ -237,6 +242,11 @@ impl Knowledge {
         }
     }
 
+    /// Whether an existing store is being opened at startup.
+    fn is_opening(&self) -> bool {
+        self.0.is_opening.load(Ordering::Relaxed)
+    }
+
     /// Why the last attempt to open it failed.
     pub fn open_error(&self) -> Option<Error> {
         // Of two concurrent attempts, the failed one may be the last to store its result.
@@ -246,18 +256,45 @@ impl Knowledge {
         }
     }
 
-    /// Opens an existing store at startup so that interrupted tasks resume. A missing store is created on first use.
-    pub async fn resume(self) {
-        let there = backend::exists(&self.0.settings);
-        if !there && self.0.settings.watch.is_empty() {
+    /// Checks at startup that the storage can be opened, so that `/health` does not wait for the first call (T-41). An
+    /// existing store counts as impaired until [`Knowledge::resume`] has opened it; a missing one is not created.
+    pub async fn check_storage(&self) {
+        if backend::exists(&self.0.settings) {
+            self.0.is_opening.store(true, Ordering::Relaxed);
             return;
         }
+        let checked = match self.storage() {
+            Ok(storage) => backend::check_creatable(&self.0.settings, &storage).await,
+            Err(error) => Err(error),
+        };
+        let error = checked.err();
+        let is_new = error.as_ref().map(ToString::to_string) != self.open_error().map(|before| before.to_string());
+        if let Some(error) = error.as_ref().filter(|_| is_new) {
+            tracing::error!(%error, "the knowledge base cannot be created");
+        }
+        *lock(&self.0.open_error) = error;
+    }
+
+    /// Opens an existing store at startup so that interrupted tasks resume. A missing store is created on first use;
+    /// until then its folder is checked again while it cannot be used.
+    pub async fn resume(self) {
         let mut backoff = OPEN_BACKOFF;
-        while let Err(error) = self.open().await {
-            tracing::error!(%error, "the knowledge base cannot be opened");
-            // A database may become available again. A file that cannot be opened needs an operator.
-            if self.0.settings.store.is_none() {
-                return;
+        loop {
+            let exists = backend::exists(&self.0.settings);
+            if exists || !self.0.settings.watch.is_empty() {
+                let opened = self.open().await;
+                self.0.is_opening.store(false, Ordering::Relaxed);
+                let Err(error) = opened else { return };
+                tracing::error!(%error, "cannot open the knowledge base");
+                // A database may become available again. A file that cannot be opened needs an operator.
+                if exists && self.0.settings.store.is_none() {
+                    return;
+                }
+            } else {
+                self.check_storage().await;
+                if self.open_error().is_none() {
+                    return;
+                }
             }
             tokio::select! {
                 () = tokio::time::sleep(backoff.next_delay()) => {}
@@ -269,7 +306,7 @@ impl Knowledge {
     fn storage(&self) -> Result<PathBuf, Error> {
         self.0.settings.storage_dir().ok_or_else(|| Error::Storage {
             code: "storage_not_found",
-            message: "nobody knows where the user's data belong; set `knowledge.storage_path`".into(),
+            message: "no user data folder found; set `knowledge.storage_path`".into(),
         })
     }
 
@@ -359,17 +396,17 @@ impl Knowledge {
             // A failure of one step does not skip the other.
             for looked in [often.await, seldom.await] {
                 if let Err(error) = looked {
-                    tracing::debug!(%error, "the store could not be looked at");
+                    tracing::debug!(%error, "store maintenance failed");
                 }
             }
             if look.is_multiple_of(CATCH_UP_EVERY)
                 && let Err(error) = finder.save().await
             {
-                tracing::warn!(%error, "the files of the index cannot be written; the next start will take longer");
+                tracing::warn!(%error, "cannot save the index files; the next start will take longer");
             }
         }
         if let Err(error) = finder.save().await {
-            tracing::warn!(%error, "the files of the index cannot be written; the next start will take longer");
+            tracing::warn!(%error, "cannot save the index files; the next start will take longer");
         }
     }
 
@@ -381,7 +418,7 @@ impl Knowledge {
             if let Some(open) = self.open_state() {
                 open.scheduler.wait_finished().await;
                 if let Err(error) = open.retriever.save().await {
-                    tracing::warn!(%error, "the files of the index cannot be written; the next start will take longer");
+                    tracing::warn!(%error, "cannot save the index files; the next start will take longer");
                 }
             }
             self.0.background_tasks.wait().await;
@@ -390,18 +427,18 @@ impl Knowledge {
         let Some(open) = self.open_state() else { return };
         // Bounded, because other instances detect the missing heartbeat anyway if the database is unavailable.
         let handed_back = tokio::time::timeout(RELEASE_TIMEOUT, open.store.release_tasks()).await;
-        match handed_back.unwrap_or_else(|_| Err(store::Error::Unavailable("it does not answer".to_owned()))) {
+        match handed_back.unwrap_or_else(|_| Err(store::Error::Unavailable("request timed out".to_owned()))) {
             Ok(0) => {}
-            Ok(tasks) => tracing::info!(tasks, in_time, "documents that are not added yet wait for the next start"),
+            Ok(tasks) => tracing::info!(tasks, in_time, "unfinished tasks resume at the next start"),
             Err(error) => {
-                tracing::warn!(%error, "unfinished tasks could not be handed back");
+                tracing::warn!(%error, "cannot release unfinished tasks");
                 return;
             }
         }
         // The runtime may end the process before the store is dropped.
         let checkpointed = tokio::time::timeout(CHECKPOINT_TIMEOUT, open.store.checkpoint()).await;
         if !matches!(checkpointed, Ok(Ok(()))) {
-            tracing::warn!("the write-ahead log was not written back; the next start does it");
+            tracing::warn!("cannot checkpoint the write-ahead log; the next start does it");
         }
     }
 
@@ -449,10 +486,12 @@ impl Knowledge {
         &self.0.background_tasks
     }
 
-    /// Notifies subscribed clients that the documents have changed.
-    pub fn notify_documents_changed(&self) {
-        if let Some(server) = self.server() {
-            server.publish(Event::ResourcesChanged);
+    /// Notifies subscribed clients that the documents have changed, and which of them, if that is known.
+    pub fn notify_documents_changed(&self, changed: impl IntoIterator<Item = DocumentId>) {
+        let Some(server) = self.server() else { return };
+        server.publish(Event::ResourcesChanged);
+        for id in changed {
+            server.publish(Event::ResourceUpdated(resources::document_uri(id).into()));
         }
     }
 }

@@ -226,7 +226,7 @@ impl LocalIndex {
                 if let Some(file) = files.get(refused.position) {
                     let _ = fs::remove_file(file);
                 }
-                tracing::warn!(%base, why = %refused.error, "a file of the index cannot be used, and is made anew");
+                tracing::warn!(%base, why = %refused.error, "index segment file is unusable; rebuilding it");
             }
             missing.extend(restored.missing);
             bases.insert(base, index);
@@ -234,7 +234,7 @@ impl LocalIndex {
         let (folder, used) = (shared.folder.clone(), bases.keys().map(folder_name).collect());
         run_blocking(move || segment_files::sweep_bases(&folder, &used)).await?;
         if !missing.is_empty() {
-            tracing::info!(documents = missing.len(), "indexing what is in no file of the index");
+            tracing::info!(documents = missing.len(), "indexing documents that are not in a segment file");
         }
         for keys in missing.chunks(LOAD_BATCH_SIZE) {
             let documents = self.load(keys.to_vec()).await?;

@@ -7,6 +7,7 @@ use corbie_mcp::Context;
 use tokio::sync::watch;
 
 use super::Knowledge;
+use super::ingest::documents_of;
 use super::jobs::Job;
 use super::store::postgres::ChangeCounters;
 use super::task::TaskOutcome;
@@ -52,9 +53,9 @@ pub(super) fn notify_in_background(knowledge: &Knowledge, context: &Context, job
             tokio::select! {
                 biased;
                 outcome = ended.wait_for(Option::is_some) => {
-                    if matches!(outcome.as_deref(), Ok(Some(TaskOutcome::Completed(_)))) {
+                    if let Ok(Some(TaskOutcome::Completed(result))) = outcome.as_deref() {
                         step(1.0, "Completed");
-                        knowledge.notify_documents_changed();
+                        knowledge.notify_documents_changed(documents_of(result));
                     }
                     break;
                 }
@@ -85,7 +86,7 @@ pub(super) async fn forward_remote_changes(knowledge: Knowledge, mut heard: watc
         }
         let now = heard.borrow_and_update().documents;
         if std::mem::replace(&mut documents, now) != now {
-            knowledge.notify_documents_changed();
+            knowledge.notify_documents_changed([]);
         }
     }
 }

@@ -52,11 +52,11 @@ pub struct FileInfo {
 pub struct CheckLimiter(Arc<Semaphore>);
 
 /// Why a link that was named is not followed.
-pub(super) const NAMED_LINK: &str = "it is a symbolic link; name what it leads to, or follow it with `corbie add \
-                                     --follow-links` (`follow_links` in a tool call)";
+pub(super) const NAMED_LINK: &str = "it is a symbolic link; use the path of its target, or follow it with `corbie add \
+--follow-links` (`follow_links` in a tool call)";
 /// Why a link in a folder is not followed.
-const LEAVING_LINK: &str = "it is a symbolic link that leaves the folder it was found in or leads to a hidden file; \
-                            add the file itself, or repeat `corbie add` with `--follow-links`";
+const LEAVING_LINK: &str = "it is a symbolic link to a file outside of the folder or to a hidden file; add the target \
+directly, or use `corbie add --follow-links`";
 
 /// Maximum number of concurrent checks: each uses up to two megabytes.
 const MAX_CONCURRENT_CHECKS: usize = 16;
@@ -124,7 +124,7 @@ impl PathPolicy {
         let named = format_of(path)?;
         let shown = path.display().to_string();
         if shown.contains('\0') {
-            return Err(Error::invalid("file_path", "`file_path` has a character of code 0 in it"));
+            return Err(Error::invalid("file_path", "`file_path` contains a NUL character"));
         }
         let followed = self.resolve(path)?;
         // Paths are stored as text. Lossy conversion could map two names to the same text.
@@ -177,7 +177,7 @@ impl PathPolicy {
         match open_nofollow::open(followed) {
             Ok(Some(file)) => Ok(file),
             Ok(None) if self.roots.is_empty() => {
-                let reason = "it was moved while it was opened; add it again".to_owned();
+                let reason = "it was moved while being opened; add it again".to_owned();
                 Err(Error::FileNotReadable { path: shown(), reason })
             }
             Ok(None) => Err(Error::PathNotAllowed(shown())),
@@ -260,14 +260,14 @@ fn read_both_ends(mut file: File, size: u64) -> io::Result<Vec<u8>> {
 fn not_a_file_reason(metadata: &Metadata) -> &'static str {
     match metadata.is_dir() {
         true => "it is a folder; use knowledge-import for folders",
-        false => "it is no ordinary file",
+        false => "it is not a regular file",
     }
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {
     let reason = match error.kind() {
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        io::ErrorKind::NotFound => "it is gone".to_owned(),
+        io::ErrorKind::NotFound => "it no longer exists".to_owned(),
         _ => error.to_string(),
     };
     Error::FileNotReadable { path: path.display().to_string(), reason }

@@ -6,7 +6,7 @@ use super::Error;
 use super::base_stats::BaseStats;
 use super::document::BaseName;
 use super::search::{Passage, SearchRequest};
-use super::store::postgres::{ModelRow, SearchQuery, Store};
+use super::store::postgres::{ModelRow, SearchHit, SearchQuery, Store};
 use corbie_util::lock::lock;
 
 /// Clones share the same state.
@@ -36,7 +36,10 @@ impl PostgresRetriever {
         let sought =
             SearchQuery { text: &question.query, vector, filter: question.filter.as_ref(), top_k: question.top_k };
         let found = self.store.search(&question.base, self.model, sought).await?.into_iter();
-        Ok(found.filter_map(|(chunk, relevance)| question.passage(chunk, relevance)).collect())
+        let passage = |SearchHit { chunk, relevance, window_similarities }: SearchHit| {
+            question.passage(chunk, relevance, &window_similarities)
+        };
+        Ok(found.filter_map(passage).collect())
     }
 
     /// Refreshes the statistics. There is no local index to update.

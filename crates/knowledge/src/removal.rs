@@ -43,7 +43,7 @@ impl Knowledge {
         };
         open.retriever.catch_up().await?;
         if removal.is_some() {
-            self.notify_documents_changed();
+            self.notify_documents_changed([id]);
         }
         Ok(removal)
     }
@@ -53,7 +53,7 @@ impl Knowledge {
         let open = self.open().await?;
         if open.store.remove_watched_document(base, id, path).await?.is_some() {
             open.retriever.catch_up().await?;
-            self.notify_documents_changed();
+            self.notify_documents_changed([id]);
         }
         Ok(())
     }
@@ -66,7 +66,7 @@ impl Knowledge {
             open.scheduler.drop_task(*task);
         }
         open.retriever.catch_up().await?;
-        self.notify_documents_changed();
+        self.notify_documents_changed([]);
         Ok(cleared)
     }
 

@@ -11,7 +11,7 @@ use corbie_mcp::{
 use super::document::{BaseName, DocumentId};
 use super::grounding::Fence;
 use super::search::SearchRequest;
-use super::store::{DocumentListQuery, PageRange, ProcessingStatus};
+use super::store::{DocumentListQuery, PageRange};
 use super::{Error, Knowledge};
 use corbie_util::sanitize::without_folders;
 
@@ -26,6 +26,11 @@ const PROMPT_NAME: &str = "answer_from_documents";
 const READ_TOOL: &str = "knowledge-get";
 const SEARCH_TOOL: &str = "knowledge-search";
 
+/// URI of a document.
+pub fn document_uri(id: DocumentId) -> String {
+    format!("knowledge://documents/{id}")
+}
+
 /// Registers resources and prompt with a server.
 pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder {
     let (counting, listing) = (knowledge.clone(), knowledge.clone());
@@ -38,7 +43,7 @@ pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder 
                 match list(&knowledge, context.caller(), wanted).await {
                     // The resources of other modules are still listed.
                     Err(error @ (Error::Storage { .. } | Error::Model(_) | Error::Internal(_))) => {
-                        tracing::warn!(%error, "documents cannot be listed as resources");
+                        tracing::warn!(%error, "cannot list documents as resources");
                         Ok(ResourcePage::default())
                     }
                     listed => Ok(listed?),
@@ -62,11 +67,13 @@ pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder 
     });
     builder
         .resource_lister(lister)
-        .resource_template(document.map(|template| {
-            template.description("The text of a document in the knowledge base").mime_type("text/plain")
-        }))
+        .resource_template(
+            document.map(|template| {
+                template.description("Text of a document in the knowledge base").mime_type("text/plain")
+            }),
+        )
         .resource_template(chunk.map(|template| {
-            template.description("A passage of a document in the knowledge base").mime_type("text/plain")
+            template.description("Passage (chunk) of a document in the knowledge base").mime_type("text/plain")
         }))
         .prompt(prompt(prompting))
 }
@@ -86,7 +93,7 @@ async fn list(knowledge: &Knowledge, caller: &Caller, wanted: PageRequest) -> Re
         match cursor.and_then(|(name, offset)| Some((name.parse().ok()?, offset.parse().ok()?))) {
             Some((base, offset)) if bases.contains(&base) => (base, offset),
             _ if wanted.cursor.is_some() => {
-                return Err(Error::invalid("cursor", "the cursor is none that this server gave"));
+                return Err(Error::invalid("cursor", "invalid cursor; omit it to start at the first page"));
             }
             _ => match bases.first() {
                 Some(first) => (first.clone(), 0),
@@ -99,10 +106,9 @@ async fn list(knowledge: &Knowledge, caller: &Caller, wanted: PageRequest) -> Re
         let listing = DocumentListQuery { limit: room, offset, ..DocumentListQuery::default() };
         let listed = open.store.documents(&base, listing).await?;
         let shown = listed.documents.len() as u64;
-        let there =
-            |status: ProcessingStatus| matches!(status, ProcessingStatus::Completed | ProcessingStatus::Partial);
-        resources.extend(listed.documents.into_iter().filter(|document| there(document.status)).map(|document| {
-            ResourceListing::new(format!("knowledge://documents/{}", document.id), document.filename)
+        // A document that is still being added has a task, and no content to read.
+        resources.extend(listed.documents.into_iter().filter(|document| document.task.is_none()).map(|document| {
+            ResourceListing::new(document_uri(document.id), document.filename)
                 .mime_type("text/plain")
                 .member("size", document.size_bytes)
         }));
@@ -143,7 +149,7 @@ async fn read_document(
         }
         if text.len() > MAX_DOCUMENT_BYTES {
             text.truncate(text.floor_char_boundary(MAX_DOCUMENT_BYTES));
-            text += "\n\n[cut here; knowledge-get reads the rest page by page]";
+            text += "\n\n[truncated; use knowledge-get to read the rest page by page]";
         }
         return Ok(vec![ResourceContents::text(uri, "text/plain", text.trim_end())]);
     }
@@ -175,13 +181,15 @@ fn prompt(knowledge: Knowledge) -> Prompt {
     let knowledge = Arc::new(knowledge);
     Prompt::new(
         PROMPT_NAME,
-        "Answer from my documents: a question with the passages of the knowledge base that may answer it, numbered for citation",
+        "Answer from my documents: a question with relevant passages of the knowledge base, numbered for citation",
         move |context: Context, arguments: PromptArguments| {
             let knowledge = knowledge.clone();
             async move {
                 let question = arguments.get("question").cloned().unwrap_or_default();
                 let base = match arguments.get("knowledge_base") {
-                    Some(name) => name.parse::<BaseName>().map_err(|error| Refusal::invalid_params(error.to_string()))?,
+                    Some(name) => {
+                        name.parse::<BaseName>().map_err(|error| Refusal::invalid_params(error.to_string()))?
+                    }
                     None => BaseName::default(),
                 };
                 if !context.caller().may_use(SEARCH_TOOL) || !context.caller().may_access(base.as_str()) {
@@ -201,12 +209,15 @@ fn prompt(knowledge: Knowledge) -> Prompt {
                 let fence = Fence::new();
                 let (instructions, passages) = (fence.instructions(), fence.format_passages(&passages));
                 let text = format!("{instructions}\n\n{passages}\n\nQuestion: {question}");
-                Ok(PromptResult { description: None, messages: vec![PromptMessage { role: Role::User, content: ContentBlock::text(text) }] })
+                Ok(PromptResult {
+                    description: None,
+                    messages: vec![PromptMessage { role: Role::User, content: ContentBlock::text(text) }],
+                })
             }
         },
     )
-    .required("question", "What you want to know")
-    .optional("knowledge_base", "The knowledge base to look in")
+    .required("question", "The question to answer")
+    .optional("knowledge_base", "The knowledge base to search")
 }
 
 impl From<Error> for Refusal {

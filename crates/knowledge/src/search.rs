@@ -6,6 +6,7 @@ use tracing::Instrument;
 use tracing::field::Empty;
 
 use super::document::{BaseName, FoundChunk};
+use super::page_match::best_page;
 use super::{Error, Knowledge};
 use corbie_util::span_target::COLLECTOR_TARGET;
 
@@ -26,13 +27,18 @@ pub struct Passage {
     pub chunk: FoundChunk,
     /// From 0 to 1.
     pub relevance: f32,
+    /// Page of the best matching sentence; 0 without pages.
+    pub page: u32,
 }
 
 impl SearchRequest {
     /// A passage with its rounded relevance, if it reaches the minimum. The rounded value is compared, so a minimum
-    /// equal to a displayed relevance includes that passage.
-    pub(super) fn passage(&self, chunk: FoundChunk, relevance: f32) -> Option<Passage> {
-        self.rounded_relevance(relevance).map(|relevance| Passage { chunk, relevance })
+    /// equal to a displayed relevance includes that passage. `similarities` are those of the chunk's windows; empty if
+    /// they are unknown.
+    pub(super) fn passage(&self, chunk: FoundChunk, relevance: f32, similarities: &[f32]) -> Option<Passage> {
+        let relevance = self.rounded_relevance(relevance)?;
+        let page = best_page(&self.query, &chunk, similarities);
+        Some(Passage { chunk, relevance, page })
     }
 
     pub(super) fn rounded_relevance(&self, relevance: f32) -> Option<f32> {
@@ -66,7 +72,7 @@ impl Knowledge {
         let vector = match self.inference().embed(vec![question.query.clone()], Purpose::Query).await {
             Ok(embedded) => embedded.into_iter().next().map(|embedding| embedding.vector),
             Err(error) => {
-                tracing::warn!(%error, "a question was searched for by its words alone");
+                tracing::warn!(%error, "embedding failed; using keyword search only");
                 None
             }
         };

@@ -31,7 +31,7 @@ pub(super) async fn sync_loop(knowledge: Knowledge, store: Store) {
         let failure = match exchanged {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.to_string()),
-            Err(_) => Some("the database does not answer".to_owned()),
+            Err(_) => Some("database timed out".to_owned()),
         };
         delay = match failure {
             None => {

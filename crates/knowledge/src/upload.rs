@@ -58,20 +58,17 @@ async fn receive(
     body: Body,
 ) -> Response {
     if !caller.may_use(REQUIRED_TOOL) {
-        let message = "This caller's token does not let it add documents".into();
+        let message = "The caller's token does not permit adding documents".into();
         return error_response(StatusCode::FORBIDDEN, &Error::Storage { code: "permission_denied", message });
     }
     if caller.trust < TrustLevel::Verified {
-        let error = Error::Storage {
-            code: "not_trusted",
-            message: "This caller may only read; files are taken from verified callers".into(),
-        };
+        let error = Error::Storage { code: "not_trusted", message: "Uploads require trust level `verified`".into() };
         return error_response(StatusCode::FORBIDDEN, &error);
     }
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if kind.starts_with("multipart/") {
-        let message =
-            "send the file itself and not a form: curl --data-binary @report.pdf '…/files?filename=report.pdf'";
+        let message = "multipart forms are not supported; send the raw file: curl --data-binary @report.pdf \
+             '…/files?filename=report.pdf'";
         return error_response(StatusCode::UNSUPPORTED_MEDIA_TYPE, &Error::invalid("Content-Type", message));
     }
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
@@ -128,9 +125,9 @@ async fn copy_body(file: &mut (impl AsyncWrite + Unpin), mut body: Body, most: u
     loop {
         let slowest = began + FRAME_TIMEOUT + Duration::from_secs(size / MIN_BYTES_PER_SECOND);
         let frame = tokio::time::timeout_at(slowest.min(Instant::now() + FRAME_TIMEOUT), body.frame()).await;
-        let frame = frame.map_err(|_| Error::invalid("body", "the rest of the file did not come in time"))?;
+        let frame = frame.map_err(|_| Error::invalid("body", "upload timed out"))?;
         let Some(frame) = frame else { break };
-        let frame = frame.map_err(|_| Error::invalid("body", "the file did not come whole"))?;
+        let frame = frame.map_err(|_| Error::invalid("body", "upload is incomplete"))?;
         let Ok(bytes) = frame.into_data() else { continue };
         size += bytes.len() as u64;
         if size > most {
@@ -148,7 +145,7 @@ async fn copy_body(file: &mut (impl AsyncWrite + Unpin), mut body: Body, most: u
 pub fn sweep(storage: &Path, keep: Duration, named: &UploadRefs) {
     let uploads = storage.join(UPLOAD_DIR);
     if let Err(error) = dir_permissions::refuse_link(&uploads) {
-        return tracing::warn!(%error, "expired uploads are not deleted");
+        return tracing::warn!(%error, "cannot delete expired uploads");
     }
     let Ok(entries) = std::fs::read_dir(uploads) else { return };
     let folders = |paths: &HashSet<String>| -> HashSet<OsString> {
@@ -200,11 +197,11 @@ fn safe_name(name: &str) -> Result<String, Error> {
     let clean: String = last.chars().filter(|letter| !letter.is_control()).collect();
     let is_named = !clean.is_empty() && clean != "." && clean != "..";
     if !is_named {
-        let message = "the file needs a name: POST /files?filename=report.pdf, or a Content-Disposition header";
+        let message = "file name is missing; use POST /files?filename=report.pdf, or a Content-Disposition header";
         return Err(Error::invalid("filename", message));
     }
     if clean.len() > MAX_FILENAME_BYTES {
-        return Err(Error::invalid("filename", format!("the name has more than {MAX_FILENAME_BYTES} bytes")));
+        return Err(Error::invalid("filename", format!("file name is longer than {MAX_FILENAME_BYTES} bytes")));
     }
     Ok(clean)
 }

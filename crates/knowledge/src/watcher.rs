@@ -15,11 +15,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
 use tokio::time::Instant;
 
-use super::document::{BaseName, DocumentId, Origin};
-use super::ingest::IngestRequest;
+use super::document::{BaseName, Origin};
+use super::ingest::{IngestRequest, document_of};
 use super::jobs::JobRequest;
 use super::store::{IngestState, RowUpdate, WatchedFile};
 use super::task::{TaskId, TaskState};
@@ -64,11 +63,11 @@ impl Knowledge {
                 Ok(open) => {
                     for followed in &mut all {
                         if let Err(error) = self.sync_base(open, followed).await {
-                            tracing::warn!(base = %followed.base, %error, "watched folders cannot be followed");
+                            tracing::warn!(base = %followed.base, %error, "cannot scan watched folders");
                         }
                     }
                 }
-                Err(error) => tracing::warn!(%error, "watched folders wait for the knowledge base"),
+                Err(error) => tracing::warn!(%error, "cannot scan watched folders: knowledge base is unavailable"),
             }
             tokio::select! {
                 () = tokio::time::sleep(settings.watch_interval.get()) => {}
@@ -111,11 +110,14 @@ impl Knowledge {
                         folder.is_warned = false;
                     } else if !folder.is_warned && knows_more() {
                         folder.is_warned = true;
-                        tracing::warn!(folder = %folder.watch.path.display(), "a watched folder is empty, and is not the one that had files; its documents are kept");
+                        tracing::warn!(folder = %folder.watch.path.display(), "watched folder is empty and not the \
+                            folder that was scanned before (unmounted disk?); keeping its documents");
                     }
                     if listing.leaving != folder.leaving {
                         folder.leaving = listing.leaving;
-                        tracing::warn!(folder = %folder.watch.path.display(), links = folder.leaving, "symbolic links that leave a watched folder are skipped; watch the folders that they lead to, if their files are wanted");
+                        tracing::warn!(folder = %folder.watch.path.display(), links = folder.leaving, "skipping \
+                            symbolic links that lead out of a watched folder; to include their targets, add them to \
+                            `knowledge.watch`");
                     }
                     files.extend(listing.files);
                 }
@@ -123,21 +125,26 @@ impl Knowledge {
                 Err(SkippedFolder::Link) => {
                     folder.is_authoritative = false;
                     if !std::mem::replace(&mut folder.is_moved, true) {
-                        tracing::warn!(folder = %folder.watch.path.display(), "a watched folder is a symbolic link and is skipped; its documents are kept; to watch the folder that the link leads to, set its own path in `knowledge.watch`");
+                        tracing::warn!(folder = %folder.watch.path.display(), "skipping a watched folder that is a \
+                            symbolic link and keeping its documents; to watch the target, set its path in \
+                            `knowledge.watch`");
                     }
                 }
                 // The same for a folder above it.
                 Err(SkippedFolder::Moved(to)) => {
                     folder.is_authoritative = false;
                     if !std::mem::replace(&mut folder.is_moved, true) {
-                        tracing::warn!(folder = %folder.watch.path.display(), resolves_to = ?to, "a watched folder resolves to another path than before and is skipped; its documents are kept; restart corbie if the move is intended");
+                        tracing::warn!(folder = %folder.watch.path.display(), resolves_to = ?to, "skipping a watched \
+                            folder that resolves to a different path than before and keeping its documents; restart \
+                            corbie if the move is intended");
                     }
                 }
                 // An unmounted disk must not remove all its documents.
                 Err(SkippedFolder::Failed(error)) => {
                     folder.is_authoritative = false;
                     if !std::mem::replace(&mut folder.is_warned, true) {
-                        tracing::warn!(folder = %folder.watch.path.display(), %error, "a watched folder cannot be read; its documents are kept");
+                        tracing::warn!(folder = %folder.watch.path.display(), %error, "cannot read a watched folder; \
+                            keeping its documents");
                     }
                 }
             }
@@ -155,15 +162,16 @@ impl Knowledge {
             let standing = match open.store.task(task).await?.map(|task| task.state) {
                 Some(TaskState::Queued | TaskState::Running(_)) => continue,
                 Some(TaskState::Completed(result)) => {
-                    self.notify_documents_changed();
-                    IngestState::Done(document_of(&result))
+                    let document = document_of(&result);
+                    self.notify_documents_changed(document);
+                    IngestState::Done(document)
                 }
                 Some(TaskState::Failed { code, message }) if PERMANENT_ERRORS.contains(&code.as_str()) => {
                     tracing::warn!(
                         file = row.path,
                         code,
                         message,
-                        "a file of a watched folder cannot be added; it is tried again when it changes"
+                        "cannot add a watched file; retrying when it changes"
                     );
                     IngestState::Done(None)
                 }
@@ -171,13 +179,9 @@ impl Knowledge {
                     if followed.schedule_retry(&row.path, row.stamp, Instant::now()) {
                         let reason = match ended {
                             Some(TaskState::Failed { message, .. }) => message,
-                            _ => "its task was cancelled".to_owned(),
+                            _ => "task was cancelled".to_owned(),
                         };
-                        tracing::warn!(
-                            file = row.path,
-                            reason,
-                            "a file of a watched folder was not added; it is tried again"
-                        );
+                        tracing::warn!(file = row.path, reason, "watched file was not added; retrying");
                     }
                     attempts.push(task);
                     IngestState::Pending
@@ -207,12 +211,12 @@ impl Knowledge {
                 // Retried with backoff, because the cause is not the file's content.
                 Err(error @ (Error::FileNotReadable { .. } | Error::FileNotFound(_))) => {
                     if followed.schedule_retry(&path, look, Instant::now()) {
-                        tracing::warn!(file = path, %error, "a file of a watched folder cannot be read; it is tried again");
+                        tracing::warn!(file = path, %error, "cannot read a watched file; retrying");
                     }
                     continue;
                 }
                 Err(error) => {
-                    tracing::warn!(file = path, %error, "a file of a watched folder cannot be added");
+                    tracing::warn!(file = path, %error, "cannot add a watched file");
                     followed.suspend_until_changed(&path, look);
                     continue;
                 }
@@ -233,7 +237,7 @@ impl Knowledge {
                 // All remaining files wait for the next scan.
                 Err(error) => {
                     if !std::mem::replace(&mut followed.is_queue_full, true) {
-                        tracing::warn!(%error, "files of watched folders wait to be added");
+                        tracing::warn!(%error, "task queue is full; watched files are added later");
                     }
                     return Ok(());
                 }
@@ -297,7 +301,7 @@ impl Knowledge {
                     apply_updates(open, followed, vec![RowUpdate { before: Some(copy), after }]).await?;
                     continue;
                 }
-                tracing::info!(file = row.path, "a file of a watched folder is gone, and so is its document");
+                tracing::info!(file = row.path, "watched file was deleted; removed its document");
                 self.remove_watched(&followed.base, document.id, &row.path).await?;
             }
             followed.rows.remove(&row.path);
@@ -353,10 +357,6 @@ async fn apply_updates(open: &OpenState, followed: &mut WatchState, turns: Vec<R
         }
     }
     Ok(())
-}
-
-fn document_of(result: &Value) -> Option<DocumentId> {
-    result["document_id"].as_str()?.parse().ok()
 }
 
 #[cfg(test)]

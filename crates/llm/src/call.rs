@@ -121,7 +121,7 @@ pub async fn list_models(provider: &Provider, deadline: Instant) -> Result<Vec<M
             provider.client.send(request, attempt_deadline(provider, deadline)).await?;
         let head = ResponseHead { status, headers: &headers, received_at: SystemTime::now() };
         let (found, next) = provider.models_response(head, &body).map_err(|error| match error {
-            Error::ModelNotFound => Error::InvalidResponse("it has no list of models there"),
+            Error::ModelNotFound => Error::InvalidResponse("no model list at this URL"),
             error => error,
         })?;
         models.extend(found);

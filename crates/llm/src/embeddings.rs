@@ -110,7 +110,7 @@ pub fn merge_batches(embed: &EmbeddingRequest, batches: Vec<EmbeddingBatch>) -> 
         }
     }
     if all.len() != embed.texts()?.len() {
-        return Err(Error::InvalidResponse("it has another number of vectors than texts"));
+        return Err(Error::InvalidResponse("number of embeddings differs from number of texts"));
     }
     let vectors: Vec<&[f32]> = all.iter().map(Vec::as_slice).collect();
     let body = serialize_response(&vectors, &embed.model, sum, embed.encoding()?).into();

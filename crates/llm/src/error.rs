@@ -10,45 +10,44 @@ use super::UnsupportedRequest;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// 401, 403.
-    #[error("the provider refused the key, or wants one; check that `api_key` is valid and may use this model")]
+    #[error("authentication failed; check that `api_key` is valid and has access to this model")]
     Authentication,
     /// 429. With `quota`, waiting does not help: the account's quota is exhausted.
     #[error("{}", rate_limited(*.quota))]
     RateLimited { retry_after: Option<Duration>, quota: bool },
     /// 404, or an equivalent error in the body.
     #[error(
-        "the provider has no such model, or this key may not use it; `models/list` and `corbie providers --models` show \
-         those there are, and its `base_url` says where they are looked for"
+        "model not found, or not available with this API key; list available models with `models/list` or `corbie \
+         providers --models`, and check `base_url`"
     )]
     ModelNotFound,
     /// 5xx, 529 and every other temporary failure.
-    #[error("the provider cannot answer at the moment (status {status}); try again later or use another model")]
+    #[error("provider is unavailable (status {status}); try again later or use another model")]
     Unavailable { status: u16, retry_after: Option<Duration> },
     /// The circuit breaker is open after repeated failures.
-    #[error("the provider kept failing and is left alone for half a minute; try again later or use another model")]
+    #[error("circuit open after repeated failures; retry in 30 s or use another model")]
     CircuitOpen,
     /// 400, 413, 422. `kind` is the provider's error code, if it is a short word.
-    #[error("the provider did not take the request ({kind}); check its parameters and its length")]
+    #[error("provider rejected the request ({kind}); check its parameters and length")]
     BadRequest { kind: String },
     /// The provider's protocol cannot express the request; nothing was sent.
     #[error("{0}")]
     Unsupported(#[from] UnsupportedRequest),
     /// The provider could not be reached, or the connection broke.
-    #[error("the provider could not be reached: {0}")]
+    #[error("cannot connect to the provider: {0}")]
     Network(NetworkError),
     /// 408, 504, or our own deadline.
-    #[error("the provider did not answer in time; try again later, raise its `timeout` or use another model")]
+    #[error("request timed out; try again later, increase the provider's `timeout` or use another model")]
     Timeout,
     /// The response could not be parsed.
-    #[error("the provider's answer could not be read: {0}; check its `base_url`, or use another model")]
+    #[error("invalid response from the provider: {0}; check `base_url`, or use another model")]
     InvalidResponse(&'static str),
     /// The stream ended before the response was complete.
-    #[error("the provider's answer broke off before its end; try again or use another model")]
+    #[error("response was truncated: the connection closed early; try again or use another model")]
     Truncated,
     /// The stream exceeded its total time limit.
     #[error(
-        "the stream took longer than `router.stream_timeout` allows; ask for a shorter answer, raise the limit or use \
-         another model"
+        "stream exceeded `router.stream_timeout`; request a shorter response, increase the timeout or use another model"
     )]
     StreamTimeout,
 }
@@ -56,22 +55,22 @@ pub enum Error {
 /// Kind of network failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
-    #[error("its name is not known; check `base_url`")]
+    #[error("DNS lookup failed; check `base_url`")]
     DnsFailure,
     #[error(
-        "it is at an address of the link or of a cloud's metadata, which corbie does not connect to; check `base_url`, or \
-allow it with `network.allowed_addresses`"
+        "address blocked by the egress policy (link-local or cloud metadata); check `base_url`, or allow it in \
+         `network.allowed_addresses`"
     )]
     EgressDenied,
-    #[error("nothing listens there; check `base_url` and that it runs")]
+    #[error("connection refused; check `base_url` and that the server is running")]
     Refused,
-    #[error("the secure connection failed; check `base_url`, and that its certificate is of a public authority")]
+    #[error("TLS handshake failed; check `base_url`, and that the certificate is issued by a public CA")]
     Tls,
-    #[error("the proxy would not connect to it; check `proxy`, its user and its password")]
+    #[error("proxy refused the connection; check `proxy` and its credentials")]
     Proxy,
-    #[error("no connection came about in time; check `base_url` and the network")]
+    #[error("connection timed out; check `base_url` and the network")]
     Unreachable,
-    #[error("the connection was closed; try again later, or check its `base_url`")]
+    #[error("connection closed; try again later, or check `base_url`")]
     Closed,
 }
 
@@ -136,7 +135,7 @@ impl Error {
     pub(super) fn of_status(status: u16, kind: Option<&str>, retry_after: Option<Duration>, quota: bool) -> Error {
         match status {
             401 | 403 => Error::Authentication,
-            300..=399 => Error::InvalidResponse("it sends us elsewhere; check its `base_url`"),
+            300..=399 => Error::InvalidResponse("unexpected redirect; check `base_url`"),
             404 => Error::ModelNotFound,
             408 | 504 => Error::Timeout,
             429 => Error::RateLimited { retry_after, quota },
@@ -157,8 +156,8 @@ fn safe_error_code(text: &str) -> String {
 
 fn rate_limited(quota: bool) -> &'static str {
     match quota {
-        true => "the provider's account has nothing left; add credit or use another provider",
-        false => "the provider asks to wait; try again later or use another model",
+        true => "quota exhausted; add credit to the provider account or use another provider",
+        false => "rate limit exceeded; try again later or use another model",
     }
 }
 

@@ -88,7 +88,7 @@ impl HttpClient {
     /// credentials.
     pub fn with_proxy(&self, proxy: &Url) -> HttpClient {
         let destinations = self.egress.clone();
-        let address: Uri = strip_user_info(proxy.clone()).as_str().parse().expect("a web address is an address");
+        let address: Uri = strip_user_info(proxy.clone()).as_str().parse().expect("a URL is a valid URI");
         // A TLS proxy receives its password over TLS.
         let to_proxy = tls().wrap_connector(GuardedConnector::new(tcp, destinations.clone()));
         let tunnel = match basic_auth(proxy) {
@@ -108,7 +108,7 @@ impl HttpClient {
         let body = match tokio::time::timeout_at(deadline, whole).await {
             Ok(Ok(whole)) => whole.to_bytes(),
             Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-                return Err(Error::InvalidResponse("it is larger than 64 MiB"));
+                return Err(Error::InvalidResponse("response is larger than 64 MiB"));
             }
             Ok(Err(_)) => return Err(Error::Network(NetworkError::Closed)),
             Err(_) => return Err(Error::Timeout),
@@ -163,7 +163,7 @@ impl UnreadResponse {
         let bytes = frame.into_data().unwrap_or_default();
         self.received_bytes += bytes.len();
         if self.received_bytes > MAX_BODY_BYTES {
-            return Err(Error::InvalidResponse("it is larger than 64 MiB"));
+            return Err(Error::InvalidResponse("response is larger than 64 MiB"));
         }
         Ok(Some(bytes))
     }

@@ -27,7 +27,7 @@ pub mod retry;
 pub mod retry_after;
 pub mod signer;
 mod spans;
-mod sse;
+pub mod sse;
 pub mod stream;
 mod unsupported;
 

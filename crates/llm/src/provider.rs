@@ -55,9 +55,9 @@ pub enum StreamDecoder {
 /// Why a configured provider cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderConfigError {
-    #[error("has no key; set {}`api_key` in the configuration", .variable.map(|name| format!("`{name}`, or ")).unwrap_or_default())]
+    #[error("has no API key; set {}`api_key` in the configuration", .variable.map(|name| format!("`{name}`, or ")).unwrap_or_default())]
     NoKey { variable: Option<&'static str> },
-    #[error("has no address; set its `base_url`, such as `http://localhost:11434/v1`")]
+    #[error("has no base URL; set `base_url`, for example `http://localhost:11434/v1`")]
     NoAddress,
     #[error("has a header that {0}")]
     Header(#[from] HeaderNameError),
@@ -68,9 +68,9 @@ impl Provider {
     pub fn new(name: &str, settings: &config::Provider, direct: &HttpClient) -> Result<Provider, ProviderConfigError> {
         let kind = settings.kind(name);
         let configured = settings.base_url.as_ref().map(|url| url.expose().clone());
-        let base = match (configured, kind.base_url()) {
+        let base = match (configured, settings.default_base_url(name)) {
             (Some(base), _) => base,
-            (None, Some(address)) => address.parse().expect("the addresses of companies are addresses"),
+            (None, Some(address)) => address.parse().expect("built-in base URLs are valid"),
             (None, None) => return Err(ProviderConfigError::NoAddress),
         };
         let headers = headers(settings, &base)?;
@@ -110,7 +110,7 @@ impl Provider {
         let base_url = base.as_str().parse().ok();
         let settings =
             config::Provider { kind: Some(ProviderKind::Compatible), base_url, ..config::Provider::default() };
-        let mut provider = Provider::new(name, &settings, direct).expect("it has an address and no headers");
+        let mut provider = Provider::new(name, &settings, direct).expect("it has a base URL and no headers");
         provider.detected = true;
         provider.record_listing(Ok(models));
         provider

@@ -148,7 +148,7 @@ impl ProviderRegistry {
         let failing = |provider: &Arc<Provider>| provider.is_circuit_open() || provider.health().last_error.is_some();
         let last = providers.last().filter(|_| providers.iter().all(failing))?;
         let why = last.health().last_error.map_or_else(|| Error::CircuitOpen.to_string(), |error| error.to_string());
-        Some(format!("no provider answers; {}: {why}", last.name))
+        Some(format!("all providers are failing; {}: {why}", last.name))
     }
 
     /// The models known so far, without contacting any provider.
@@ -184,7 +184,7 @@ impl ProviderRegistry {
         let answers = join_all(asked.map(|provider| async move {
             let result = call::list_models(provider, deadline).await;
             if let Err(error) = &result {
-                tracing::warn!(provider = provider.name, %error, "models cannot be listed");
+                tracing::warn!(provider = provider.name, %error, "cannot list models");
             }
             (result.is_ok(), provider.record_listing(result))
         }));
@@ -212,7 +212,7 @@ impl ProviderRegistry {
         let mut now = configured.clone();
         let mut changed = false;
         for (port, found) in answers {
-            let name = default_name(port);
+            let name = config::local_server_name(port);
             let known = before.iter().find(|provider| provider.name == name && provider.detected).cloned();
             match (known, found) {
                 (Some(known), PortProbe::Models(models)) => {
@@ -222,7 +222,7 @@ impl ProviderRegistry {
                 (Some(known), PortProbe::TimedOut) => now.push(known),
                 (None, PortProbe::Models(models)) if !configured.iter().any(|provider| provider.name == name) => {
                     let base = base_url(port);
-                    tracing::info!(provider = name, url = %base, models = models.len(), "found a local model server");
+                    tracing::info!(provider = name, url = %base, models = models.len(), "detected local model server");
                     now.push(Arc::new(Provider::from_detection(&name, base, models, &self.0.client)));
                 }
                 _ => {}
@@ -231,7 +231,7 @@ impl ProviderRegistry {
         let names = |providers: &[Arc<Provider>]| providers.iter().map(|provider| provider.name.clone()).collect();
         let (was, is): (Vec<String>, Vec<String>) = (names(&before), names(&now));
         for gone in was.iter().filter(|name| !is.contains(name)) {
-            tracing::info!(provider = gone, "a local model server is gone");
+            tracing::info!(provider = gone, "local model server is no longer reachable");
         }
         if was != is {
             self.0.providers.store(Arc::new(now));
@@ -263,13 +263,13 @@ fn build_configured(
     for (name, settings) in &settings.named {
         match make(name, settings) {
             Ok(provider) => providers.push(provider),
-            Err(unusable) => tracing::warn!("provider `{name}` {unusable}; it is not used"),
+            Err(unusable) => tracing::warn!("provider `{name}` {unusable}; it is disabled"),
         }
     }
     if let Some(default) = &defaults.provider {
         // The sort is stable, so the remaining providers keep their order.
         providers.sort_by_key(|provider| provider.name != *default);
-        let found_later = settings.detect_ports.iter().any(|port| default_name(*port) == *default);
+        let found_later = settings.detect_ports.iter().any(|port| config::local_server_name(*port) == *default);
         if providers.first().is_none_or(|first| first.name != *default) && !found_later {
             tracing::warn!("the default provider `{default}` is not configured; see `providers`");
         }
@@ -312,17 +312,7 @@ async fn probe_port(port: u16, client: &HttpClient) -> PortProbe {
 }
 
 fn base_url(port: u16) -> Url {
-    format!("http://127.0.0.1:{port}/v1").parse().expect("a number makes a port")
-}
-
-fn default_name(port: u16) -> String {
-    match port {
-        11434 => "ollama".into(),
-        1234 => "lmstudio".into(),
-        8000 => "vllm".into(),
-        8080 => "llamacpp".into(),
-        port => format!("local-{port}"),
-    }
+    config::local_base_url(port).parse().expect("a number is a valid port")
 }
 
 /// Whether the address is this port on the local machine.

@@ -25,7 +25,7 @@ const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// The event exceeds the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an event of the stream is larger than 16 MiB")]
+#[error("stream event is larger than 16 MiB")]
 pub struct EventTooLarge;
 
 impl SseParser {

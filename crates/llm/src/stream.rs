@@ -276,7 +276,7 @@ impl ChatStream {
                     }
                     let end = passthrough_event::first_event_end(&bytes).unwrap_or(bytes.len());
                     let complete = events.push(&bytes.split_to(end));
-                    for event in complete.map_err(|_| Error::InvalidResponse("an event is larger than 16 MiB"))? {
+                    for event in complete.map_err(|_| Error::InvalidResponse("stream event is larger than 16 MiB"))? {
                         // Some providers send empty events as keep-alives, and some keep sending after the end.
                         if event.data.trim().is_empty() || decoder.is_finished() {
                             continue;
@@ -372,7 +372,7 @@ async fn read_error(provider: &Provider, mut opened: UnreadResponse, model: &str
         }
     }
     let head = ResponseHead { status: opened.status, headers: &opened.headers, received_at: SystemTime::now() };
-    provider.response(head, &body, model).err().unwrap_or(Error::InvalidResponse("it is no stream"))
+    provider.response(head, &body, model).err().unwrap_or(Error::InvalidResponse("response is not an event stream"))
 }
 
 /// How long draining the body may take after the final event.

@@ -9,20 +9,21 @@ use super::chat::{ChatRole, ContentPart, UnsupportedPart};
 pub enum UnsupportedRequest {
     #[error("{}", unsupported_part_message(.0))]
     Part(UnsupportedPart),
-    #[error("it takes no sounds (`input_audio`); leave them out, or use a model of another provider")]
+    #[error(
+        "audio input (`input_audio`) is not supported by the provider; remove it, or use a model of another \
+        provider"
+    )]
     Audio,
     /// The media type of the file.
     #[error(
-        "it takes a `file` that is a PDF, or text in UTF-8, and this one is sent as `{0}`; send it as one of these, or use \
+        "unsupported media type `{0}` of a `file`: the provider supports PDF and UTF-8 text; convert the file, or use \
          a model of another provider"
     )]
     File(String),
     /// System instructions with non-text parts.
-    #[error(
-        "its instructions are text only, and a message of the system has a part that is none; move it to the user's"
-    )]
+    #[error("system messages may contain only text; move other parts to a user message")]
     Instructions,
-    #[error("it gives one answer to a request; leave out `n`, or ask several times")]
+    #[error("`n` greater than 1 is not supported by the provider; omit `n`, or send several requests")]
     Choices,
 }
 
@@ -66,21 +67,20 @@ fn check_part(
 
 fn unsupported_part_message(part: &UnsupportedPart) -> String {
     match part {
-        UnsupportedPart::Type(kind) if kind.is_empty() => {
-            "a part of a message has no `type`, and cannot be put into its protocol".to_owned()
-        }
+        UnsupportedPart::Type(kind) if kind.is_empty() => "a content part has no `type`".to_owned(),
         UnsupportedPart::Type(kind) => format!(
-            "a part of type `{kind}` cannot be put into its protocol; leave it out, or use a model of a provider that \
-             speaks OpenAI's"
+            "content parts of type `{kind}` are not supported by the provider; remove them, or use a model of an \
+             OpenAI-compatible provider"
         ),
         UnsupportedPart::Content(kind) if kind == "file" => {
-            "a `file` needs its bytes in `file_data`, written as `data:application/pdf;base64,…`".to_owned()
+            "`file` requires `file_data` as a data URL: `data:application/pdf;base64,…`".to_owned()
         }
         UnsupportedPart::Content(kind) => {
-            format!("a part of type `{kind}` does not hold what it should; write it as for OpenAI")
+            format!("invalid content part of type `{kind}`; use the format of the OpenAI API")
         }
         UnsupportedPart::FileId => {
-            "a `file` with only a `file_id` is at OpenAI, and nobody else can read it; send its bytes in `file_data`"
+            "`file_id` refers to a file stored at OpenAI, which other providers cannot read; send the content in \
+             `file_data`"
                 .to_owned()
         }
     }

@@ -75,7 +75,7 @@ impl DefaultValue {
 
 impl Bounds {
     fn parse(key: &Ident, input: ParseStream) -> syn::Result<Self> {
-        let usage = || syn::Error::new(key.span(), format!("`{key}` takes its ends: `{key}(min = 1, max = 50)`"));
+        let usage = || syn::Error::new(key.span(), format!("`{key}` requires bounds: `{key}(min = 1, max = 50)`"));
         if !input.peek(syn::token::Paren) {
             return Err(usage());
         }
@@ -113,14 +113,14 @@ fn parse_rename(input: ParseStream) -> syn::Result<LitStr> {
     input.parse::<Token![=]>()?;
     let name: LitStr = input.parse()?;
     if name.value().is_empty() {
-        return Err(syn::Error::new(name.span(), "`rename` is empty; write the property's name on the wire"));
+        return Err(syn::Error::new(name.span(), "`rename` is empty; set the name of the JSON property"));
     }
     Ok(name)
 }
 
 fn set<T>(slot: &mut Option<T>, key: &Ident, value: T) -> syn::Result<()> {
     if slot.replace(value).is_some() {
-        return Err(syn::Error::new(key.span(), format!("`{key}` is given twice; keep one")));
+        return Err(syn::Error::new(key.span(), format!("duplicate key `{key}`; keep one")));
     }
     Ok(())
 }
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn bounds_need_an_end() {
-        let usage = "`range` takes its ends: `range(min = 1, max = 50)`";
+        let usage = "`range` requires bounds: `range(min = 1, max = 50)`";
         assert_eq!(refusal(quote!(range())), usage);
         assert_eq!(refusal(quote!(range = 5)), usage);
     }

@@ -75,7 +75,7 @@ impl ToolAttribute {
             "timeout" => {
                 let seconds = seconds(key, input)?;
                 if seconds == 0 {
-                    let message = "`timeout = 0` would end every call; give at least 1, or leave the key out";
+                    let message = "`timeout = 0` would end every call; use at least 1, or remove the key";
                     return Err(syn::Error::new(key.span(), message));
                 }
                 set(&mut self.timeout_seconds, key, seconds)
@@ -99,14 +99,14 @@ impl ToolAttribute {
 
 fn set<T>(slot: &mut Option<T>, key: &Ident, value: T) -> syn::Result<()> {
     if slot.replace(value).is_some() {
-        return Err(syn::Error::new(key.span(), format!("`{key}` is given twice; keep one")));
+        return Err(syn::Error::new(key.span(), format!("duplicate key `{key}`; keep one")));
     }
     Ok(())
 }
 
 fn set_effect(slot: &mut Option<Ident>, key: &Ident, variant: Ident) -> syn::Result<()> {
     if slot.replace(variant).is_some() {
-        let message = "the effect is given twice; keep one of `effect = ...`, `read_only` and `destructive`";
+        let message = "duplicate effect; keep one of `effect = ...`, `read_only` and `destructive`";
         return Err(syn::Error::new(key.span(), message));
     }
     Ok(())
@@ -116,9 +116,9 @@ fn text(key: &Ident, input: ParseStream) -> syn::Result<LitStr> {
     input.parse::<Token![=]>()?;
     let text: LitStr = input
         .parse()
-        .map_err(|error| syn::Error::new(error.span(), format!("`{key}` takes a text: `{key} = \"...\"`")))?;
+        .map_err(|error| syn::Error::new(error.span(), format!("`{key}` must be a string: `{key} = \"...\"`")))?;
     if text.value().trim().is_empty() {
-        let message = format!("`{key}` is empty; write some text, or leave the key out");
+        let message = format!("`{key}` is empty; add text, or remove the key");
         return Err(syn::Error::new(text.span(), message));
     }
     Ok(text)
@@ -127,7 +127,7 @@ fn text(key: &Ident, input: ParseStream) -> syn::Result<LitStr> {
 fn seconds(key: &Ident, input: ParseStream) -> syn::Result<u64> {
     input.parse::<Token![=]>()?;
     input.parse::<LitInt>().and_then(|number| number.base10_parse()).map_err(|error| {
-        let message = format!("`{key}` takes whole seconds as a plain number: `{key} = 30`");
+        let message = format!("`{key}` must be an integer number of seconds: `{key} = 30`");
         syn::Error::new(error.span(), message)
     })
 }
@@ -146,7 +146,7 @@ fn enum_word(key: &Ident, input: ParseStream, words: &[(&str, &str)]) -> syn::Re
     input.parse::<Token![=]>()?;
     let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
     let found = input.call(Ident::parse_any).map_err(|error| {
-        let message = format!("`{key}` takes a bare word, one of: {}", known.join(", "));
+        let message = format!("`{key}` must be one of the identifiers: {}", known.join(", "));
         syn::Error::new(error.span(), message)
     })?;
     match words.iter().find(|(word, _)| found == word) {
@@ -222,9 +222,12 @@ mod tests {
 
     #[test]
     fn values_of_the_wrong_kind_are_refused_with_an_example() {
-        assert_eq!(refusal(quote!(timeout = "5s")), "`timeout` takes whole seconds as a plain number: `timeout = 30`");
-        assert_eq!(refusal(quote!(name = weather)), "`name` takes a text: `name = \"...\"`");
-        assert_eq!(refusal(quote!(effect = "reads")), "`effect` takes a bare word, one of: reads, changes, destroys");
+        assert_eq!(refusal(quote!(timeout = "5s")), "`timeout` must be an integer number of seconds: `timeout = 30`");
+        assert_eq!(refusal(quote!(name = weather)), "`name` must be a string: `name = \"...\"`");
+        assert_eq!(
+            refusal(quote!(effect = "reads")),
+            "`effect` must be one of the identifiers: reads, changes, destroys"
+        );
         assert_eq!(
             refusal(quote!(task = nevr)),
             "unknown task `nevr`; did you mean `never`? known: never, optional, always, handoff"
@@ -233,8 +236,8 @@ mod tests {
 
     #[test]
     fn a_key_is_given_once() {
-        assert_eq!(refusal(quote!(timeout = 5, timeout = 6)), "`timeout` is given twice; keep one");
-        assert!(refusal(quote!(read_only, destructive)).contains("the effect is given twice"));
+        assert_eq!(refusal(quote!(timeout = 5, timeout = 6)), "duplicate key `timeout`; keep one");
+        assert!(refusal(quote!(read_only, destructive)).contains("duplicate effect"));
     }
 
     #[test]

@@ -43,18 +43,18 @@ pub(crate) fn check_function(signature: &syn::Signature) -> syn::Result<()> {
         (params, _) => Some(params.to_token_stream()),
     };
     if let Some(place) = generic {
-        let message = "a tool has one schema, so its function cannot be generic; write the concrete types";
+        let message = "a tool function cannot be generic, because it has one schema; use concrete types";
         faults.push(Err(syn::Error::new_spanned(place, message)));
     }
     if let Some(keyword) = &signature.unsafety {
-        let message = "a tool is called with whatever a client sends, so its function cannot be `unsafe`; \
-                       call the unsafe function from a safe one that checks";
+        let message = "a tool function cannot be `unsafe`, because clients send arbitrary arguments; call the unsafe \
+            function from a safe function that checks them";
         faults.push(Err(syn::Error::new_spanned(keyword, message)));
     }
     if let ReturnType::Type(_, kind) = &signature.output
         && contains_ident(kind.to_token_stream(), "impl")
     {
-        let message = "the output schema is read from the return type; write the concrete type instead of `impl`";
+        let message = "the output schema is derived from the return type; use a concrete type instead of `impl`";
         faults.push(Err(syn::Error::new_spanned(kind, message)));
     }
     faults.into_result()
@@ -64,18 +64,18 @@ pub(crate) fn check_receiver(receiver: &Receiver) -> syn::Result<()> {
     if receiver.reference.is_some() && receiver.mutability.is_none() && receiver.colon_token.is_none() {
         return Ok(());
     }
-    let message = "calls of a tool run side by side and share the struct; take `&self`, \
-                   and keep what changes in a `Mutex` or behind a channel";
+    let message = "tool calls run concurrently and share the struct; use `&self`, and keep mutable state in a `Mutex` \
+        or behind a channel";
     Err(syn::Error::new_spanned(receiver, message))
 }
 
 pub(crate) fn check_type(kind: &Type) -> syn::Result<()> {
     let message = if matches!(kind, Type::Reference(_)) {
-        "an argument is read from JSON and must own its value; use `String` for `&str`, `Vec<T>` for `&[T]`"
+        "arguments are deserialized from JSON and must be owned; use `String` for `&str`, `Vec<T>` for `&[T]`"
     } else if contains_ident(kind.to_token_stream(), "impl") {
-        "a tool has one schema, so its function cannot be generic; write the concrete type instead of `impl`"
+        "a tool function cannot be generic, because it has one schema; use a concrete type instead of `impl`"
     } else if contains_ident(kind.to_token_stream(), "Self") {
-        "the arguments become a struct of their own, where `Self` means something else; write the type's name"
+        "the arguments become a separate struct, where `Self` is a different type; use the type's name"
     } else {
         return Ok(());
     };
@@ -120,35 +120,35 @@ mod tests {
 
     #[test]
     fn only_a_shared_receiver_is_accepted() {
-        check(parse_quote!(fn f(self)), "take `&self`");
-        check(parse_quote!(fn f(&mut self)), "take `&self`");
-        check(parse_quote!(fn f(self: Arc<Self>)), "take `&self`");
+        check(parse_quote!(fn f(self)), "use `&self`");
+        check(parse_quote!(fn f(&mut self)), "use `&self`");
+        check(parse_quote!(fn f(self: Arc<Self>)), "use `&self`");
     }
 
     #[test]
     fn parameters_must_be_plain_and_owned() {
-        check(parse_quote!(fn f((a, b): (u8, u8))), "plain one");
-        check(parse_quote!(fn f(_: u8)), "plain one");
+        check(parse_quote!(fn f((a, b): (u8, u8))), "plain name");
+        check(parse_quote!(fn f(_: u8)), "plain name");
         check(parse_quote!(fn f(city: &str)), "use `String`");
-        check(parse_quote!(fn f(context: &mut Context)), "must own");
-        check(parse_quote!(fn f(&self, unit: Self::Unit)), "write the type's name");
+        check(parse_quote!(fn f(context: &mut Context)), "must be owned");
+        check(parse_quote!(fn f(&self, unit: Self::Unit)), "use the type's name");
     }
 
     #[test]
     fn attributes_on_parameters_are_ours_or_refused() {
         check(parse_quote!(fn f(#[serde(default)] a: u8)), "`#[arg(...)]` and `#[args]`");
-        check(parse_quote!(fn f(#[arg(default)] context: Context)), "not an argument");
-        check(parse_quote!(fn f(#[arg(default)] #[arg(rename = "b")] a: u8)), "given twice");
+        check(parse_quote!(fn f(#[arg(default)] context: Context)), "not a tool argument");
+        check(parse_quote!(fn f(#[arg(default)] #[arg(rename = "b")] a: u8)), "duplicate");
         check(parse_quote!(fn f(#[args] #[arg(default)] a: Query)), "the struct's fields");
-        check(parse_quote!(fn f(#[args(default)] a: Query)), "`#[args]` takes nothing");
+        check(parse_quote!(fn f(#[args(default)] a: Query)), "`#[args]` has no keys");
     }
 
     #[test]
     fn parameters_that_exclude_each_other_are_refused() {
-        check(parse_quote!(fn f(a: Context, b: &Context)), "one context");
+        check(parse_quote!(fn f(a: Context, b: &Context)), "duplicate context");
         check(parse_quote!(fn f(a: u8, #[args] b: Query)), "no other argument");
         check(parse_quote!(fn f(#[args] a: Query, #[args] b: Query)), "no other argument");
-        check(parse_quote!(fn f(#[arg(rename = "b")] a: u8, b: u8)), "two properties are called `b`");
+        check(parse_quote!(fn f(#[arg(rename = "b")] a: u8, b: u8)), "duplicate property name `b`");
     }
 
     #[test]

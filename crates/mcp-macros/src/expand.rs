@@ -73,8 +73,8 @@ fn read_description(attribute: &ToolAttribute, function: &Function) -> syn::Resu
         return Ok(text.value());
     }
     description::doc_text(&function.attributes).ok_or_else(|| {
-        let message = "a tool needs a description, which is what a model reads to choose it; \
-                       write a doc comment (`/// ...`) above the function, or give `description = \"...\"`";
+        let message = "a tool must have a description, because models choose tools by it; add a doc comment (`/// \
+            ...`) to the function, or `description = \"...\"`";
         syn::Error::new(function.signature.ident.span(), message)
     })
 }
@@ -217,7 +217,7 @@ mod tests {
                 fn hello() {}
             ),
         );
-        assert!(message.starts_with("a tool needs a description"));
+        assert!(message.starts_with("a tool must have a description"));
         assert!(
             tool_function(
                 quote!(description = "Says hello"),

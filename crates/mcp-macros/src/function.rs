@@ -20,13 +20,13 @@ impl Parse for Function {
         let attributes = input.call(Attribute::parse_outer)?;
         let visibility = input.parse()?;
         if !is_function(input) {
-            let message = "`#[mcp_tool]` goes on a function or a method; put it above the `fn` that does the work";
+            let message = "`#[mcp_tool]` must be placed on a function or method";
             return Err(input.error(message));
         }
         let signature: Signature = input.parse()?;
         if input.peek(Token![;]) {
             let message =
-                "a tool needs a body; put `#[mcp_tool]` on a method of an inherent `impl` block, not of a trait";
+                "a tool must have a body; put `#[mcp_tool]` on a method of an inherent `impl` block, not of a trait";
             return Err(syn::Error::new(signature.ident.span(), message));
         }
         Ok(Function { attributes, visibility, signature, body: input.parse()? })
@@ -93,7 +93,7 @@ mod tests {
                 pub mod sky {}
             ),
         ] {
-            assert!(refusal(item).starts_with("`#[mcp_tool]` goes on a function or a method"));
+            assert!(refusal(item).starts_with("`#[mcp_tool]` must be placed on a function or method"));
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
             refusal(quote!(
                 async fn forecast(&self);
             ))
-            .starts_with("a tool needs a body")
+            .starts_with("a tool must have a body")
         );
     }
 }

@@ -108,7 +108,7 @@ fn read_parameter(parameter: &PatType) -> syn::Result<Parameter> {
     if let Some(context) = context {
         return match helpers.first {
             Some(helper) => {
-                let message = "the context is not an argument of the tool; remove this attribute";
+                let message = "the context is not a tool argument; remove this attribute";
                 Err(syn::Error::new_spanned(helper, message))
             }
             None => Ok(context),
@@ -118,7 +118,7 @@ fn read_parameter(parameter: &PatType) -> syn::Result<Parameter> {
     match (helpers.is_struct, helpers.argument) {
         (true, None) => Ok(Parameter::Struct(kind.clone())),
         (true, Some(_)) => {
-            let message = "`#[args]` takes the whole struct; move what `#[arg]` says to the struct's fields";
+            let message = "`#[args]` is for the whole struct; move `#[arg]` to the struct's fields";
             Err(syn::Error::new_spanned(helpers.first, message))
         }
         (false, argument) => Ok(Parameter::Property(Box::new(Property {
@@ -135,7 +135,7 @@ fn read_name(pattern: &Pat) -> syn::Result<Ident> {
         Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => Ok(name.ident.clone()),
         other => {
             let message =
-                "a parameter's name is the property's name; give it a plain one and take the value apart in the body";
+                "a parameter needs a plain name, because it is the name of the property; destructure it in the body";
             Err(syn::Error::new_spanned(other, message))
         }
     }
@@ -152,19 +152,19 @@ fn read_helpers(attributes: &[Attribute]) -> syn::Result<HelperAttributes<'_>> {
     for attribute in attributes {
         if attribute.path().is_ident("arg") {
             if helpers.argument.replace(attribute.parse_args()?).is_some() {
-                return Err(syn::Error::new_spanned(attribute, "`#[arg]` is given twice; put all its keys into one"));
+                return Err(syn::Error::new_spanned(attribute, "duplicate `#[arg]`; merge the keys into one"));
             }
         } else if attribute.path().is_ident("args") {
             if !matches!(attribute.meta, Meta::Path(_)) {
-                let message = "`#[args]` takes nothing; for one property use `#[arg(...)]`";
+                let message = "`#[args]` has no keys; for a single property use `#[arg(...)]`";
                 return Err(syn::Error::new_spanned(attribute, message));
             }
             helpers.is_struct = true;
         } else if is_lint(attribute) || attribute.path().is_ident("doc") {
             continue;
         } else {
-            let message = "a tool's parameter takes `/// text`, `#[arg(...)]` and `#[args]`; \
-                           for anything else take one struct with `#[args]` and say it on the struct's fields";
+            let message = "only `/// text`, `#[arg(...)]` and `#[args]` are allowed on a parameter; for other \
+                attributes use one struct with `#[args]` and put them on its fields";
             return Err(syn::Error::new_spanned(attribute, message));
         }
         helpers.first = helpers.first.or(Some(attribute));
@@ -191,11 +191,10 @@ fn check_combination(parameters: &[(&PatType, Parameter)]) -> syn::Result<()> {
         .iter()
         .partition(|(_, parameter)| matches!(parameter, Parameter::Context | Parameter::BorrowedContext));
     for (written, _) in contexts.iter().skip(1) {
-        faults.push(Err(syn::Error::new_spanned(&written.ty, "a call has one context; remove this second one")));
+        faults.push(Err(syn::Error::new_spanned(&written.ty, "duplicate context parameter; remove it")));
     }
     if let Some(whole) = inputs.iter().position(|(_, parameter)| matches!(parameter, Parameter::Struct(_))) {
-        let message =
-            "`#[args]` is the whole input, so there can be no other argument; make this a field of that struct";
+        let message = "`#[args]` is the whole input, so no other argument is allowed; make this a field of that struct";
         for (_, (written, _)) in inputs.iter().enumerate().filter(|(position, _)| *position != whole) {
             faults.push(Err(syn::Error::new_spanned(&written.pat, message)));
         }
@@ -206,7 +205,7 @@ fn check_combination(parameters: &[(&PatType, Parameter)]) -> syn::Result<()> {
             && !names.insert(property.wire_name())
         {
             let place = property.argument.rename.as_ref().map_or(property.ident.span(), LitStr::span);
-            let message = format!("two properties are called `{}`; rename one of them", property.wire_name());
+            let message = format!("duplicate property name `{}`; rename one of them", property.wire_name());
             faults.push(Err(syn::Error::new(place, message)));
         }
     }

@@ -61,8 +61,7 @@ mod tests {
         let text = authorize("wipe", Effect::Destroys, None, &caller).expect_err("refused").to_string();
         assert_eq!(
             text,
-            "tool `wipe` destroys data and needs trust `trusted`, but this caller is `verified`; the operator can \
-             raise it with `--trust trusted` or `trust` in the configuration"
+            "tool `wipe` destroys data and requires trust level `trusted`, but the caller's is `verified`; the operator can raise it with `--trust trusted` or `trust` in the configuration"
         );
     }
 }

@@ -11,6 +11,7 @@ use crate::error::{Error, RegistrationError};
 use crate::limits::Limits;
 use crate::message::Params;
 use crate::metrics::Metrics;
+use crate::permissions::AllowList;
 use crate::prompt::Prompt;
 use crate::registry::Registry;
 use crate::request_state::StateKey;
@@ -51,8 +52,9 @@ pub struct ServerBuilder {
     completers: HashMap<(String, String), Completer>,
     methods: HashMap<String, CustomMethod>,
     capabilities: Map<String, Value>,
-    suppress_change_flags: bool,
+    suppress_legacy_changes: bool,
     confirm_destructive: bool,
+    listed_tools: AllowList,
     tasks: Option<Arc<dyn TaskStore>>,
     state_key: Option<StateKey>,
     health: Option<HealthCheck>,
@@ -165,10 +167,10 @@ impl ServerBuilder {
         self
     }
 
-    /// Advertises `subscribe:false` and `listChanged:false` for resources and prompts to legacy clients although both
-    /// are served: some published contracts require these values.
-    pub fn suppress_change_flags(mut self) -> Self {
-        self.suppress_change_flags = true;
+    /// Advertises `subscribe:false` and `listChanged:false` for resources and prompts to legacy clients, and serves them
+    /// neither: published contracts of programs require these values. Modern clients get both.
+    pub fn suppress_legacy_changes(mut self) -> Self {
+        self.suppress_legacy_changes = true;
         self
     }
 
@@ -176,6 +178,13 @@ impl ServerBuilder {
     /// them.
     pub fn confirm_destructive(mut self, ask: bool) -> Self {
         self.confirm_destructive = ask;
+        self
+    }
+
+    /// The tools in `tools/list`. The others can be called, and `list_registered_tools` shows them: a short list saves
+    /// clients context, and is no restriction of callers.
+    pub fn listed_tools(mut self, tools: AllowList) -> Self {
+        self.listed_tools = tools;
         self
     }
 
@@ -255,8 +264,9 @@ impl ServerBuilder {
             prompts: ArcSwap::from_pointee(prompts),
             completers: self.completers,
             capabilities: self.capabilities,
-            suppress_change_flags: self.suppress_change_flags,
+            suppress_legacy_changes: self.suppress_legacy_changes,
             confirm_destructive: AtomicBool::new(self.confirm_destructive),
+            listed_tools: self.listed_tools,
             events: broadcast::channel(EVENT_CHANNEL_CAPACITY).0,
             pending_responses: Mutex::default(),
             tasks: self.tasks.unwrap_or_else(|| Arc::new(MemoryTaskStore::new(self.limits.max_tasks))),

@@ -55,6 +55,8 @@ pub(crate) struct RequestMeta {
     pub trace: Option<TraceContext>,
     /// Last progress reported under that token, during the call and after it.
     pub progress: ProgressReporter,
+    /// Whether the request history leaves this request out; metrics and audit log have it.
+    pub is_excluded_from_history: bool,
     /// The unparsed text; few handlers use it.
     text: Box<str>,
     all: OnceLock<Map<String, Value>>,
@@ -71,6 +73,8 @@ pub(crate) const META_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 const META_TRACEPARENT: &str = "traceparent";
 const META_TRACESTATE: &str = "tracestate";
 pub(crate) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+/// Set to `true` by clients that show the request history, which would otherwise show their own polling.
+pub(crate) const META_EXCLUDE_FROM_HISTORY: &str = "corbie/excludeFromHistory";
 
 impl ClientCapabilities {
     pub(crate) fn none() -> Arc<ClientCapabilities> {
@@ -174,9 +178,16 @@ impl RequestMeta {
     /// Fast path of [`RequestMeta::from_members`] for the usual members; `None` for anything else. Building a full tree of
     /// `_meta` to read three members took a fifth of a modern call.
     fn parse_fast(meta: &str) -> Option<RequestMeta> {
-        let names =
-            [META_VERSION, META_CAPABILITIES, META_LOG_LEVEL, "progressToken", META_TRACEPARENT, META_TRACESTATE];
-        let [version, capabilities, log_level, progress_token, parent, state] = json_scan::pick(meta, names)?;
+        let names = [
+            META_VERSION,
+            META_CAPABILITIES,
+            META_LOG_LEVEL,
+            "progressToken",
+            META_TRACEPARENT,
+            META_TRACESTATE,
+            META_EXCLUDE_FROM_HISTORY,
+        ];
+        let [version, capabilities, log_level, progress_token, parent, state, excluded] = json_scan::pick(meta, names)?;
         let version = match version {
             None => None,
             Some(text) => Some(json_scan::decode_string(text)?.into_owned()),
@@ -198,8 +209,19 @@ impl RequestMeta {
         let trace =
             parent.and_then(json_scan::decode_string).and_then(|parent| TraceContext::parse(&parent, state.as_deref()));
         // Copied: a task may keep it for its whole lifetime, and it must not keep a large body alive.
-        let (text, all, reached) = (meta.into(), OnceLock::new(), ProgressReporter::default());
-        Some(RequestMeta { version, capabilities, log_level, progress_token, trace, progress: reached, text, all })
+        let (text, all, progress) = (meta.into(), OnceLock::new(), ProgressReporter::default());
+        let is_excluded_from_history = excluded == Some("true");
+        Some(RequestMeta {
+            version,
+            capabilities,
+            log_level,
+            progress_token,
+            trace,
+            progress,
+            is_excluded_from_history,
+            text,
+            all,
+        })
     }
 
     /// All members as sent.
@@ -229,7 +251,8 @@ impl RequestMeta {
             None => None,
             Some(level) => Some(level.as_str().and_then(LogLevel::parse).ok_or_else(|| {
                 Error::invalid_params(format!(
-                    "`_meta.{META_LOG_LEVEL}` is {level}; use debug, info, notice, warning, error, critical, alert or emergency"
+                    "invalid `_meta.{META_LOG_LEVEL}` {level}; use debug, info, notice, warning, error, critical, \
+                     alert or emergency"
                 ))
             })?),
         };
@@ -242,8 +265,19 @@ impl RequestMeta {
         };
         let text_of = |name: &str| all.get(name).and_then(Value::as_str);
         let trace = text_of(META_TRACEPARENT).and_then(|parent| TraceContext::parse(parent, text_of(META_TRACESTATE)));
-        let (text, all, reached) = (Box::default(), OnceLock::from(all), ProgressReporter::default());
-        Ok(RequestMeta { version, capabilities, log_level, progress_token, trace, progress: reached, text, all })
+        let is_excluded_from_history = all.get(META_EXCLUDE_FROM_HISTORY) == Some(&Value::Bool(true));
+        let (text, all, progress) = (Box::default(), OnceLock::from(all), ProgressReporter::default());
+        Ok(RequestMeta {
+            version,
+            capabilities,
+            log_level,
+            progress_token,
+            trace,
+            progress,
+            is_excluded_from_history,
+            text,
+            all,
+        })
     }
 
     /// The era this request declares, unvalidated.
@@ -282,6 +316,7 @@ mod tests {
             Just(json!(7)),
             Just(json!(null)),
             Just(json!([1])),
+            Just(json!(true)),
         ];
         let name = prop::sample::select(vec![
             META_VERSION,
@@ -290,6 +325,7 @@ mod tests {
             "progressToken",
             META_TRACEPARENT,
             META_TRACESTATE,
+            META_EXCLUDE_FROM_HISTORY,
             "com.example/own",
         ]);
         (name, value)

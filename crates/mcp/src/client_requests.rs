@@ -72,17 +72,18 @@ pub struct Root {
 /// Why the client gave no usable answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClientRequestError {
-    #[error("this client does not support {}", feature_name(*feature))]
+    #[error("the client does not support {}", feature_name(*feature))]
     NotSupported { feature: ClientFeature, era: Era },
     #[error(
-        "this connection cannot carry a question; connect over stdio, WebSocket, or HTTP with `Accept: text/event-stream`"
+        "this connection does not support requests to the client; connect over stdio, WebSocket, or HTTP with `Accept: \
+         text/event-stream`"
     )]
     NoChannel,
-    #[error("the client did not answer in time")]
+    #[error("request to the client timed out")]
     Timeout,
-    #[error("the client refused: {}", .0.message)]
+    #[error("the client declined: {}", .0.message)]
     ErrorResponse(ErrorObject),
-    #[error("the client's answer is not usable: {0}")]
+    #[error("invalid response from the client: {0}")]
     InvalidResponse(String),
 }
 

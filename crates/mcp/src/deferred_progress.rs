@@ -33,8 +33,8 @@ impl DeferredProgress {
 
     /// Reports progress under the progress token of the call, or else under the task id.
     ///
-    /// Never blocks: a slow reader misses some notifications. Values must increase; smaller ones are not sent. A caller
-    /// that sent no token and never called `initialize` gets none, because it does not expect any.
+    /// Never blocks: a slow reader misses some notifications. Values must increase; smaller ones are not sent. The caller
+    /// need not have called `initialize`.
     pub fn progress(&self, task: Option<&str>, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Inner { session, era, meta, .. } = &*self.0;
         if *era == Era::Modern {
@@ -44,11 +44,11 @@ impl DeferredProgress {
         let step = ProgressUpdate { progress, total, message };
         match (&meta.progress_token, task) {
             (Some(token), _) => meta.progress.report(token, step, |notification| stream.try_send(notification)),
-            (None, Some(task)) if session.version().is_some() => {
+            (None, Some(task)) => {
                 let token = Id::String(task.into());
                 self.task_progress(task).report(&token, step, |notification| stream.try_send(notification));
             }
-            (None, _) => {}
+            (None, None) => {}
         }
     }
 

@@ -81,7 +81,7 @@ pub(crate) fn scan(
                     }
                 }
                 Ok(Err(error)) => found.error = Some(error.to_string()),
-                Err(_) => found.error = Some("the module panicked while it was loaded".into()),
+                Err(_) => found.error = Some("module panicked while loading".into()),
             }
             if let Some(error) = &found.error {
                 tracing::warn!(module = %found.module, %error, "module skipped");

@@ -73,7 +73,8 @@ impl Server {
     ) -> ServerResponse {
         let Request { id, method, params, .. } = request;
         let era = meta.as_ref().map_or(Era::Legacy, RequestMeta::era);
-        let timed = self.inner().metrics.start_request(&method, exchange.caller.transport);
+        let is_in_history = !meta.as_ref().is_ok_and(|meta| meta.is_excluded_from_history);
+        let timed = self.inner().metrics.start_request(&method, exchange.caller.transport, is_in_history);
         // The trace context in the message takes precedence over the HTTP headers.
         if let Ok(RequestMeta { trace: Some(trace), .. }) = &meta {
             exchange.request_trace.trace = Some(trace.clone());
@@ -98,13 +99,13 @@ impl Server {
         // Handlers catch their own panics with better messages; this covers the code around them, such as completers.
         let served = AssertUnwindSafe(self.dispatch(id.clone(), method, params, meta, exchange)).catch_unwind().await;
         let outcome = served.unwrap_or_else(|_| {
-            Err(Error::internal("the request failed unexpectedly", format!("serving `{method}` panicked")))
+            Err(Error::internal("the request failed unexpectedly", format!("handler of `{method}` panicked")))
         });
         tracing::debug!(method = ?truncate_owned(method), id = ?truncate_owned(&id.to_string()), ?era, error = outcome.as_ref().err().map(Error::error_type), "request");
         if let Err(error) = &outcome {
             self.inner().metrics.count_error(error.error_type());
             if let Error::Internal { inward, .. } = error {
-                tracing::error!(%method, %inward, "internal error");
+                tracing::error!(%method, error = %inward, "internal error");
             }
         }
         outcome
@@ -166,18 +167,22 @@ impl Server {
                 (complete::Form::Standard, _) => ready(complete::complete(&call)),
                 (complete::Form::Generation, Some(run)) => Box::pin(custom::run(method.to_owned(), run, call)),
                 (complete::Form::Generation, None) => {
-                    return Err(Error::invalid_params("this server generates no text; give `ref` with `argument`"));
+                    return Err(Error::invalid_params("this server does not generate text; set `ref` and `argument`"));
                 }
             },
             ("initialize", Era::Legacy) => ready(initialize::initialize(&call)),
             ("ping", Era::Legacy) => ready(Ok(MethodReply::default())),
             ("logging/setLevel", Era::Legacy) => ready(logging::set_level(&call)),
+            ("resources/subscribe" | "resources/unsubscribe", Era::Legacy) if self.inner().suppress_legacy_changes => {
+                // Not advertised to legacy clients, so not served.
+                return Err(Error::MethodNotFound { method: method.to_owned(), suggestion: None });
+            }
             ("resources/subscribe", Era::Legacy) => ready(subscriptions::subscribe(&call)),
             ("resources/unsubscribe", Era::Legacy) => ready(subscriptions::unsubscribe(&call)),
             ("server/discover", Era::Modern) => ready(discover::discover(&call)),
             // Probe of a client that does not know the server's era: report the requirements of a modern request.
             ("server/discover", Era::Legacy) => {
-                return Err(Error::invalid_params(format!("`params._meta` needs `{META_VERSION}`")));
+                return Err(Error::invalid_params(format!("`params._meta` requires `{META_VERSION}`")));
             }
             ("subscriptions/listen", Era::Modern) => Box::pin(subscriptions::listen(call)),
             ("tasks/get", Era::Modern) => Box::pin(tasks::get(call)),

@@ -15,17 +15,15 @@ use crate::version::{Era, Version};
 pub enum Error {
     #[error("{0}")]
     Transport(String),
-    #[error("unknown tool `{name}`;{} `tools/list` shows what there is", near(.suggestion))]
+    #[error("unknown tool `{name}`;{} use `tools/list` to list available tools", near(.suggestion))]
     ToolNotFound { name: String, suggestion: Option<String> },
-    #[error("arguments of `{tool}` do not fit its schema: {}", list(.violations))]
+    #[error("invalid arguments for `{tool}`: {}", list(.violations))]
     Schema { tool: String, violations: Vec<Violation> },
     #[error("{0}")]
     Validation(String),
-    #[error("the result of `{tool}` cannot be written as JSON: {reason}")]
+    #[error("cannot serialize the result of `{tool}`: {reason}")]
     Serialization { tool: String, reason: String },
-    #[error(
-        "`{tool}` did not finish within {limit_seconds} s and was stopped; raise `tool_timeouts.{tool}` or ask for less"
-    )]
+    #[error("`{tool}` timed out after {limit_seconds} s; increase `tool_timeouts.{tool}` or reduce the request")]
     Timeout { tool: String, limit_seconds: f64 },
     #[error(transparent)]
     Registration(#[from] RegistrationError),
@@ -34,37 +32,38 @@ pub enum Error {
     Parse(String),
     #[error("{0}")]
     InvalidRequest(String),
-    #[error("unknown method `{method}`;{} `server/discover` and `initialize` tell what is served", near(.suggestion))]
+    #[error("unknown method `{method}`;{} use `server/discover` or `initialize` to see supported capabilities", near(.suggestion))]
     MethodNotFound { method: String, suggestion: Option<String> },
     #[error("{message}")]
     InvalidParams { message: String, details: Option<Box<Value>> },
-    #[error("unknown resource `{uri}`; `resources/list` shows what there is")]
+    #[error("unknown resource `{uri}`; use `resources/list` to list available resources")]
     ResourceNotFound { uri: String },
-    #[error("unknown prompt `{name}`; `prompts/list` shows what there is")]
+    #[error("unknown prompt `{name}`; use `prompts/list` to list available prompts")]
     PromptNotFound { name: String },
-    #[error("unknown task `{id}`; it never existed, or it ended long enough ago to be forgotten")]
+    #[error("unknown task `{id}`; it does not exist or has expired")]
     TaskNotFound { id: String },
-    #[error("tool `{tool}` {} and needs trust `{needed}`, but this caller is `{trust}`; the operator can raise it with `--trust {needed}` or `trust` in the configuration", .effect.verb())]
+    #[error("tool `{tool}` {} and requires trust level `{needed}`, but the caller's is `{trust}`; the operator can \
+        raise it with `--trust {needed}` or `trust` in the configuration", .effect.verb())]
     TrustDenied { tool: String, effect: Effect, trust: TrustLevel, needed: TrustLevel },
     /// `what` is a tool or a collection, in backticks if it has a name.
-    #[error("this caller's token does not let it use {what}; the operator can make one that does")]
+    #[error("the caller's token does not permit {what}; the operator can create one that does")]
     NotGranted { what: String },
-    #[error("the person at the client did not allow `{tool}`, which destroys data")]
+    #[error("the user declined to run the destructive tool `{tool}`")]
     NotAllowed { tool: String },
     #[error("the request was cancelled")]
     Cancelled,
-    #[error("the server is shutting down and takes no new requests; connect again when it is back")]
+    #[error("the server is shutting down; reconnect after it has restarted")]
     ShuttingDown,
     #[error("{0}")]
     Authentication(String),
     #[error("{0}")]
     RateLimited(String),
     /// Rate limited with a known wait. The message gives the reason; the wait is appended to it.
-    #[error("{message}; try again in {} ms", .retry_after.as_millis())]
+    #[error("{message}; retry after {} ms", .retry_after.as_millis())]
     Busy { message: String, retry_after: Duration },
     #[error("{0}")]
     HeaderMismatch(String),
-    #[error("this request needs a client that supports {required}")]
+    #[error("this request requires a client that supports {required}")]
     MissingClientCapability { required: &'static str, capabilities: Box<Value> },
     #[error("protocol version `{requested}` is not supported")]
     UnsupportedVersion { requested: String },
@@ -86,18 +85,19 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistrationError {
     #[error(
-        "tool `{0}` declares no input schema; give it one, or `{{\"type\":\"object\",\"properties\":{{}}}}` if it takes nothing"
+        "tool `{0}` has no input schema; add one, or `{{\"type\":\"object\",\"properties\":{{}}}}` if it has no \
+         arguments"
     )]
     NoSchema(String),
     #[error("tool `{name}` has an invalid {which} schema: {reason}")]
     InvalidSchema { name: String, which: &'static str, reason: String },
-    #[error("tool name `{name}` is not usable: {reason}")]
+    #[error("invalid tool name `{name}`: {reason}")]
     InvalidName { name: String, reason: &'static str },
-    #[error("tool `{name}` is already registered with a different schema; the first registration stays")]
+    #[error("tool `{name}` is already registered with a different schema; the first registration is kept")]
     Conflict { name: String },
     #[error("{kind} `{name}` is already registered")]
     Duplicate { kind: &'static str, name: String },
-    #[error("resource template `{template}` is not usable: {reason}")]
+    #[error("invalid resource template `{template}`: {reason}")]
     InvalidTemplate { template: String, reason: String },
 }
 

@@ -18,9 +18,9 @@ pub struct Limits {
     /// and authenticated callers.
     pub max_connections: usize,
     /// Share of one IPv4 address or IPv6 network in the open connections. An address may use more while there are free
-    /// ones. When all are in use, it gets none of another address, and loses those beyond its share first. Authenticated
-    /// callers are exempt, and loopback where no token is required. Connections of a trusted proxy count for its clients.
-    /// 0 disables the limit.
+    /// ones. When all are in use, it gets none of another address, and loses those beyond its share first. Connections of
+    /// authenticated callers count for their identity instead, with a share of a quarter of `max_connections`. Loopback is
+    /// exempt where no token is required. Connections of a trusted proxy count for its clients. 0 disables the limit.
     pub max_connections_per_address: usize,
     /// Requests in flight on one connection; further ones are rejected, not queued.
     pub max_in_flight: usize,

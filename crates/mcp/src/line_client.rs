@@ -27,7 +27,7 @@ pub struct LineClient {
 pub enum CallError {
     #[error("{}", .0.message)]
     ErrorResponse(ErrorObject),
-    #[error("the server has closed the connection; start it again and repeat the call")]
+    #[error("the server closed the connection; restart it and try again")]
     ConnectionClosed,
 }
 
@@ -135,7 +135,7 @@ async fn read_loop<R>(
                     notified(&method, params.parse().unwrap_or_default());
                 }
                 // We offer no client features, and send no batches.
-                _ => tracing::debug!("a line of the server was passed over"),
+                _ => tracing::debug!("ignored a line from the server that is not a JSON-RPC message"),
             }
         }
     }

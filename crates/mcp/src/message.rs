@@ -107,14 +107,14 @@ pub fn decode_shared(bytes: Bytes, bounds: DecodeLimits) -> Incoming {
 }
 
 fn invalid_utf8() -> Incoming {
-    Incoming::Single(Err(DecodeError::without_id(Error::Parse("the message is not valid UTF-8".into()))))
+    Incoming::Single(Err(DecodeError::without_id(Error::Parse("message is not valid UTF-8".into()))))
 }
 
 fn decode_frame(frame: FrameText<'_>, bounds: DecodeLimits) -> Incoming {
     let text = frame.text();
     if exceeds_depth(text.as_bytes(), bounds.max_depth) {
         return Incoming::Single(Err(DecodeError::without_id(Error::Parse(format!(
-            "the message is nested deeper than {} levels",
+            "message is nested too deeply (maximum {} levels)",
             bounds.max_depth
         )))));
     }
@@ -124,11 +124,11 @@ fn decode_frame(frame: FrameText<'_>, bounds: DecodeLimits) -> Incoming {
     match serde_json::from_str::<Vec<&RawValue>>(text) {
         Err(error) => Incoming::Single(Err(DecodeError::without_id(invalid_json(&error)))),
         Ok(members) if members.is_empty() => {
-            Incoming::Single(Err(DecodeError::without_id(Error::InvalidRequest("the batch is empty".into()))))
+            Incoming::Single(Err(DecodeError::without_id(Error::InvalidRequest("batch is empty".into()))))
         }
         Ok(members) if members.len() > bounds.max_batch => {
             Incoming::Single(Err(DecodeError::without_id(Error::InvalidRequest(format!(
-                "the batch has {} messages; at most {} are taken",
+                "batch has {} messages (maximum {}); split it",
                 members.len(),
                 bounds.max_batch
             )))))
@@ -270,7 +270,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 }
 
 fn invalid_json(error: &serde_json::Error) -> Error {
-    Error::Parse(format!("the message is not valid JSON: {}", parse_reason(error)))
+    Error::Parse(format!("message is not valid JSON: {}", parse_reason(error)))
 }
 
 /// serde_json's message without the ` at line 1 column 7` suffix, which is redundant for one-line messages.
@@ -391,7 +391,7 @@ impl Serialize for Id {
 impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Id, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Id::parse(raw.get()).ok_or_else(|| serde::de::Error::custom("an id is a string or an integer"))
+        Id::parse(raw.get()).ok_or_else(|| serde::de::Error::custom("an ID is a string or an integer"))
     }
 }
 
@@ -419,9 +419,8 @@ impl Params {
 
     /// Parses the params into a method's type.
     pub fn parse<'de, T: Deserialize<'de>>(&'de self) -> Result<T, Error> {
-        serde_json::from_str(self.as_str()).map_err(|error| {
-            Error::invalid_params(format!("`params` are not as this method needs them: {}", parse_reason(&error)))
-        })
+        serde_json::from_str(self.as_str())
+            .map_err(|error| Error::invalid_params(format!("invalid `params`: {}", parse_reason(&error))))
     }
 }
 
@@ -433,7 +432,7 @@ impl Response {
         let raw = self.outcome?;
         serde_json::from_str(raw.get()).map_err(|error| ErrorObject {
             code: crate::error_code::ErrorCode::InvalidParams.legacy_number(),
-            message: format!("the client's answer is not of the expected form: {error}"),
+            message: format!("unexpected response from the client: {error}"),
             data: None,
         })
     }

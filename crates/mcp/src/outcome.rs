@@ -245,7 +245,7 @@ impl IntoOutcome for Vec<ContentBlock> {
 
 impl<T: Serialize + JsonSchema> IntoOutcome for Json<T> {
     fn output_schema() -> Option<Value> {
-        Some(schema::derive::<T>())
+        Some(schema::derive_output::<T>())
     }
 
     fn into_outcome(self) -> ToolOutcome {

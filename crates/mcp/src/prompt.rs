@@ -103,7 +103,7 @@ impl Prompt {
     pub(crate) fn check(&self, given: &PromptArguments) -> Result<(), Error> {
         match self.arguments.iter().find(|argument| argument.required && !given.contains_key(&argument.name)) {
             Some(missing) => Err(Error::invalid_params(format!(
-                "prompt `{}` needs the argument `{}` ({})",
+                "prompt `{}` requires the argument `{}` ({})",
                 self.name, missing.name, missing.description
             ))),
             None => Ok(()),

@@ -190,7 +190,7 @@ mod tests {
         let error = registry(&["classify_text"]).find("clasify_text").expect_err("unknown");
         assert_eq!(
             error.to_string(),
-            "unknown tool `clasify_text`; did you mean `classify_text`? `tools/list` shows what there is"
+            "unknown tool `clasify_text`; did you mean `classify_text`? use `tools/list` to list available tools"
         );
     }
 

@@ -37,7 +37,7 @@ const STATE_LIFETIME: Duration = Duration::from_secs(3600);
 impl StateKey {
     pub fn random() -> StateKey {
         let mut key = [0; 32];
-        getrandom::fill(&mut key).expect("the operating system has random numbers");
+        getrandom::fill(&mut key).expect("the operating system provides random numbers");
         StateKey(key)
     }
 
@@ -59,7 +59,7 @@ impl StateKey {
     pub(crate) fn open(&self, sealed: &str, caller: &str, request: &str) -> Result<RequestState, Error> {
         let refused = || {
             Error::invalid_params(
-                "`requestState` is not one this server gave for this request; start the call again without it",
+                "invalid `requestState`: not issued by this server for this request; retry without it",
             )
         };
         let (payload, tag) = sealed.split_once('.').ok_or_else(refused)?;
@@ -75,7 +75,7 @@ impl StateKey {
     }
 
     pub(crate) fn mac(&self, payload: &[u8]) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC accepts keys of any length");
         mac.update(payload);
         mac
     }

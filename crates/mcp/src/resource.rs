@@ -190,12 +190,12 @@ fn parse_template(template: &str) -> Result<Vec<TemplatePart>, &'static str> {
         if open > 0 {
             parts.push(TemplatePart::Literal(rest[..open].to_owned()));
         } else if matches!(parts.last(), Some(TemplatePart::Variable(_))) {
-            return Err("two variables must have text between them");
+            return Err("there must be text between two variables");
         }
-        let close = rest.find('}').ok_or("a `{` is never closed")?;
+        let close = rest.find('}').ok_or("unclosed `{`")?;
         let name = rest.get(open + 1..close).unwrap_or_default();
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-            return Err("a variable is letters, digits and `_` between braces");
+            return Err("a variable name may contain only letters, digits and `_`");
         }
         parts.push(TemplatePart::Variable(name.to_owned()));
         rest = &rest[close + 1..];

@@ -67,16 +67,32 @@ pub fn compile(json: Value) -> Result<Schema, String> {
         return Err("it is not a JSON object".into());
     }
     if count_subschemas(&json) > MAX_SUBSCHEMAS {
-        return Err(format!("it has more than {MAX_SUBSCHEMAS} parts"));
+        return Err(format!("it has too many subschemas (maximum {MAX_SUBSCHEMAS})"));
     }
     // `offline` prevents the compiler from resolving references over the network or from files.
     let validator = jsonschema::options().offline().build(&json).map_err(|error| error.to_string())?;
     Ok(Schema { json, validator, headers: Vec::new() })
 }
 
-/// The schema of a Rust type, simplified for clients: everything inlined, no titles, no `null` branches of optional
-/// members.
+/// The schema of a type of arguments, simplified for clients: everything inlined, no titles, no `null` branches of
+/// optional members.
 pub fn derive<T: JsonSchema>() -> Value {
+    derive_with::<T>(Nulls::Drop)
+}
+
+/// The schema of a type of results, simplified in the same way. A result may contain `null`, so its schema keeps it.
+pub fn derive_output<T: JsonSchema>() -> Value {
+    derive_with::<T>(Nulls::Keep)
+}
+
+/// What happens to the `null` branch of an optional member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Nulls {
+    Drop,
+    Keep,
+}
+
+fn derive_with<T: JsonSchema>(nulls: Nulls) -> Value {
     let generator = SchemaSettings::draft2020_12()
         .with(|settings| {
             settings.inline_subschemas = true;
@@ -84,7 +100,7 @@ pub fn derive<T: JsonSchema>() -> Value {
         })
         .into_generator();
     let mut json = generator.into_root_schema_for::<T>().to_value();
-    simplify(&mut json);
+    simplify(&mut json, nulls);
     if let Some(object) = json.as_object_mut() {
         // The doc comment of the type describes the Rust type, not the tool.
         object.remove("description");
@@ -162,13 +178,15 @@ fn violation(error: &jsonschema::ValidationError<'_>) -> Violation {
     Violation { path, keyword: error.kind().keyword().to_owned(), parameter, message }
 }
 
-fn simplify(json: &mut Value) {
+fn simplify(json: &mut Value, nulls: Nulls) {
     match json {
         Value::Object(object) => {
             if object.get("title").is_some_and(Value::is_string) && !object.contains_key("x-keep-title") {
                 object.remove("title");
             }
-            drop_null_branch(object);
+            if nulls == Nulls::Drop {
+                drop_null_branch(object);
+            }
             // `format: "uint32"` and the like are specific to Rust, and strict clients reject unknown formats.
             if object.get("format").and_then(Value::as_str).is_some_and(|format| {
                 format.starts_with("uint") || format.starts_with("int") || format == "double" || format == "float"
@@ -179,14 +197,14 @@ fn simplify(json: &mut Value) {
                 match key.as_str() {
                     // Keys in here are user-defined names, not keywords.
                     "properties" | "$defs" => value.as_object_mut().into_iter().for_each(|members| {
-                        members.values_mut().for_each(simplify);
+                        members.values_mut().for_each(|member| simplify(member, nulls));
                     }),
                     "default" | "examples" | "const" | "enum" => {}
-                    _ => simplify(value),
+                    _ => simplify(value, nulls),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(simplify),
+        Value::Array(items) => items.iter_mut().for_each(|item| simplify(item, nulls)),
         _ => {}
     }
 }
@@ -262,7 +280,8 @@ fn collect_mirrored(
         }
         if !reachable || path.is_empty() || !primitive {
             return Err(format!(
-                "`x-mcp-header` {header} must stand on a string, integer or boolean property reached through `properties` alone"
+                "`x-mcp-header` {header} is only allowed on a string, integer or boolean property reached through \
+                 `properties`"
             ));
         }
         found.push(MirroredParameter { path: path.clone(), header: header.to_owned() });

@@ -25,11 +25,13 @@ use crate::event::Event;
 use crate::limits::Limits;
 use crate::message::{Id, Params, Response};
 use crate::metrics::Metrics;
+use crate::permissions::AllowList;
 use crate::prompt::Prompt;
 use crate::registry::{RegistrationOutcome, Registry};
 use crate::request_state::StateKey;
 use crate::resource::{Resource, ResourceTemplate};
 use crate::resource_lister::ResourceLister;
+use crate::session::Session;
 use crate::state_keys::StateKeys;
 use crate::tasks::{RunningTask, TaskLocks, TaskStore};
 use crate::tool::Tool;
@@ -61,8 +63,9 @@ pub(crate) struct Inner {
     pub(crate) completers: HashMap<(String, String), Completer>,
     pub(crate) methods: HashMap<String, CustomMethod>,
     pub(crate) capabilities: Map<String, Value>,
-    pub(crate) suppress_change_flags: bool,
+    pub(crate) suppress_legacy_changes: bool,
     pub(crate) confirm_destructive: AtomicBool,
+    pub(crate) listed_tools: AllowList,
     pub(crate) events: broadcast::Sender<Event>,
     pub(crate) pending_responses: Mutex<HashMap<Id, PendingResponse>>,
     pub(crate) tasks: Arc<dyn TaskStore>,
@@ -195,6 +198,11 @@ impl Server {
         self.0.registry.load()
     }
 
+    /// Whether `tools/list` contains a tool.
+    pub(crate) fn lists(&self, tool: &str) -> bool {
+        self.0.listed_tools.allows(tool)
+    }
+
     /// Adds a tool at runtime and notifies clients.
     pub fn register(&self, tool: Tool) -> Result<RegistrationOutcome, RegistrationError> {
         let _turn = lock(&self.0.registry_lock);
@@ -257,6 +265,13 @@ impl Server {
     pub fn publish(&self, event: Event) {
         // An error means that there are no subscribers.
         let _ = self.0.events.send(event);
+    }
+
+    /// The notification for a legacy stream, if the event concerns it and its kind is advertised (X-49).
+    pub(crate) fn legacy_notification(&self, event: &Event, session: &Session, caller: &str) -> Option<Vec<u8>> {
+        let is_suppressed = self.0.suppress_legacy_changes
+            && matches!(event, Event::ResourcesChanged | Event::ResourceUpdated(_) | Event::PromptsChanged);
+        if is_suppressed { None } else { event.for_legacy(&session.subscriptions(), caller) }
     }
 
     pub(crate) fn events(&self) -> broadcast::Receiver<Event> {
@@ -330,11 +345,12 @@ impl Server {
     /// A permit for a `subscriptions/listen` stream.
     pub(crate) fn acquire_listener(&self) -> Result<OwnedSemaphorePermit, Error> {
         let most = self.0.limits.max_listeners;
-        self.0
-            .listeners
-            .clone()
-            .try_acquire_owned()
-            .map_err(|_| Error::RateLimited(format!("{most} streams are listening already; close one and try again")))
+        self.0.listeners.clone().try_acquire_owned().map_err(|_| {
+            Error::RateLimited(format!(
+                "too many open event streams (maximum {most}); close one and \
+                retry"
+            ))
+        })
     }
 
     /// Runs work in the background; [`Server::finished`] waits for it.
@@ -390,7 +406,7 @@ impl fmt::Debug for Server {
 /// 128 random bits, unguessable.
 pub(crate) fn random_bytes() -> [u8; 16] {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("the operating system has random numbers");
+    getrandom::fill(&mut bytes).expect("the operating system provides random numbers");
     bytes
 }
 

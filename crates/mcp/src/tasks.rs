@@ -158,7 +158,7 @@ impl MemoryTaskStore {
             }
             if tasks.len() >= self.max {
                 return Err(Error::RateLimited(format!(
-                    "{} tasks are running, and no more can be; try again when some have ended",
+                    "too many running tasks (maximum {}); try again when a task has finished",
                     tasks.len()
                 )));
             }
@@ -244,7 +244,7 @@ impl Server {
     /// Sets the state of a task; a finished task is left unchanged.
     pub async fn update_task(&self, id: &str, state: TaskState) {
         if let Err(error) = self.set_task_state(id, state).await {
-            tracing::error!(task = id, %error, "task state could not be kept");
+            tracing::error!(task = id, %error, "cannot save task state");
         }
     }
 
@@ -254,7 +254,7 @@ impl Server {
     pub async fn notify_task_changed(&self, id: &str) {
         match self.publish_task(id).await {
             Ok(_) => {}
-            Err(error) => tracing::warn!(task = id, %error, "news of a task could not be read"),
+            Err(error) => tracing::warn!(task = id, %error, "cannot read task for notification"),
         }
     }
 

@@ -403,7 +403,7 @@ fn check_name(name: &str) -> Result<(), &'static str> {
         return Err("it is longer than 128 characters");
     }
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)) {
-        return Err("use letters, digits, `_`, `-` and `.` only");
+        return Err("only letters, digits, `_`, `-` and `.` are allowed");
     }
     Ok(())
 }

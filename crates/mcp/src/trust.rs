@@ -112,7 +112,7 @@ impl Effect {
 
     pub(crate) fn verb(self) -> &'static str {
         match self {
-            Effect::Reads => "only reads",
+            Effect::Reads => "is read-only",
             Effect::Changes => "changes state",
             Effect::Destroys => "destroys data",
         }
@@ -143,6 +143,6 @@ impl FromStr for TrustLevel {
         [TrustLevel::Untrusted, TrustLevel::Verified, TrustLevel::Trusted]
             .into_iter()
             .find(|level| level.as_str().eq_ignore_ascii_case(text))
-            .ok_or_else(|| format!("trust is `{text}`; use untrusted, verified or trusted"))
+            .ok_or_else(|| format!("invalid trust level `{text}`; use untrusted, verified or trusted"))
     }
 }

@@ -150,10 +150,10 @@ async fn a_person_may_decline_a_client_may_refuse_and_an_unusable_answer_is_told
     for (answer, told) in [
         (json!({ "result": { "action": "decline" } }), "Decline nobody"),
         (json!({ "result": { "action": "cancel" } }), "Cancel nobody"),
-        (json!({ "error": { "code": -1, "message": "busy" } }), "the client refused: busy"),
-        (json!({ "result": { "action": "accept", "content": { "name": 7 } } }), "not usable"),
-        (json!({ "result": { "action": "shrug" } }), "not usable"),
-        (json!({ "result": [] }), "not usable"),
+        (json!({ "error": { "code": -1, "message": "busy" } }), "the client declined: busy"),
+        (json!({ "result": { "action": "accept", "content": { "name": 7 } } }), "invalid response"),
+        (json!({ "result": { "action": "shrug" } }), "invalid response"),
+        (json!({ "result": [] }), "invalid response"),
     ] {
         let mut peer = Stdio::start(&fixture::server(), TrustLevel::Trusted);
         peer.call(&initialize("2025-11-25", elicitation())).await;

@@ -78,6 +78,23 @@ async fn k116_x09_progress_after_the_answer_carries_the_task_id_on_a_line() {
 }
 
 #[tokio::test]
+async fn x09_x14_a_line_and_a_websocket_that_never_sent_initialize_receive_progress() {
+    let mut begun = fixture_server();
+    let expected = progress_notification(json!("task-1"), json!(0.5), "Processing page 5 of 10");
+    let mut peer = Stdio::start(&begun.server, TrustLevel::Trusted);
+    assert_eq!(text_of(&peer.call(&begin(None)).await), "begun");
+    page_five(&begun.next_handle().await);
+    assert_eq!(peer.receive().await, expected);
+
+    let port = fixture::listen(&begun.server, Options::default()).await;
+    let mut socket = peer::websocket(port).await;
+    peer::ws_send(&mut socket, &begin(None)).await;
+    assert_eq!(text_of(&peer::ws_receive(&mut socket).await), "begun");
+    page_five(&begun.next_handle().await);
+    assert_eq!(peer::ws_receive(&mut socket).await, expected);
+}
+
+#[tokio::test]
 async fn k116_x09_the_token_of_the_call_goes_before_the_task_id() {
     let mut begun = fixture_server();
     let mut peer = Stdio::start(&begun.server, TrustLevel::Trusted);
@@ -168,16 +185,12 @@ async fn x09_a_modern_client_is_told_nothing_after_its_answer() {
 }
 
 #[tokio::test]
-async fn x09_a_client_that_gave_no_token_and_never_opened_is_told_nothing() {
+async fn x09_without_a_token_and_a_task_id_there_is_no_progress() {
     let mut begun = fixture_server();
     let mut peer = Stdio::start(&begun.server, TrustLevel::Trusted);
     peer.call(&begin(None)).await;
-    let later = begun.next_handle().await;
-    page_five(&later);
+    begun.next_handle().await.progress(None, 0.5, None, None);
     assert!(receives_nothing(&mut peer).await);
-    peer.call(&initialize("2025-06-18", json!({}))).await;
-    later.progress(None, 0.5, None, None);
-    assert!(receives_nothing(&mut peer).await, "without any token there is nothing to tell it under");
 }
 
 // === HTTP ===

@@ -76,10 +76,10 @@ async fn m80_x17_tool_then_schema_then_trust_then_the_tools_own_checks() {
 }
 
 #[tokio::test]
-async fn m80_a_params_object_of_the_wrong_shape_is_refused_before_the_tool_is_looked_for() {
+async fn m80_m104_a_params_object_of_the_wrong_shape_is_refused_before_the_tool_is_looked_for() {
     for params in [json!({}), json!({ "name": 7 }), json!({ "name": null, "arguments": {} })] {
         let answer = request_over_stdio(&fixture::server(), &request(1, "tools/call", params.clone())).await;
-        assert_eq!(answer["error"]["data"]["error_type"], "InvalidParams", "{params}");
+        assert_eq!(answer["error"]["data"]["error_type"], "ValidationError", "{params}");
     }
 }
 
@@ -134,6 +134,19 @@ async fn m104_arguments_that_are_no_object_are_a_validation_error() {
         let error = &request_over_stdio(&picky(), &call(1, "picky", arguments.clone())).await["error"];
         let told = (&error["code"], &error["data"]["error_type"]);
         assert_eq!(told, (&json!(-32602), &json!("ValidationError")), "{arguments}");
+    }
+}
+
+#[tokio::test]
+async fn m104_a_call_without_a_name_or_with_another_type_of_name_is_a_validation_error() {
+    for params in [json!({ "arguments": {} }), json!({ "name": 7 }), json!({ "name": null }), json!({}), json!(null)] {
+        let mut request = request(1, "tools/call", params.clone());
+        if params.is_null() {
+            request.as_object_mut().expect("an object").remove("params");
+        }
+        let error = &request_over_stdio(&picky(), &request).await["error"];
+        let told = (&error["code"], &error["data"]["error_type"]);
+        assert_eq!(told, (&json!(-32602), &json!("ValidationError")), "{params}");
     }
 }
 

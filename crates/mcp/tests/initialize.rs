@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// A server with the capability flags of the published contracts and two custom methods.
 fn product() -> ServerBuilder {
     fixture::builder(WipeCounter::default())
-        .suppress_change_flags()
+        .suppress_legacy_changes()
         .capability("models", json!({ "listChanged": true }))
         .capability("completion", json!({ "supportsStreaming": false }))
         .method("models/list", async |_, _| Ok(json!({ "models": [{ "id": "gpt-4o" }] })))
@@ -186,11 +186,12 @@ async fn m50_what_is_advertised_is_served() {
 }
 
 #[tokio::test]
-async fn x43_quiet_flags_hide_what_is_served_all_the_same() {
+async fn m45_x49_legacy_clients_are_told_false_and_modern_clients_true() {
     let server = server();
-    let subscribed =
-        request_over_stdio(&server, &request(1, "resources/subscribe", json!({ "uri": "fixture://text" }))).await;
-    assert_eq!(subscribed["result"], json!({}));
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let told = initialized(&server, version).await["capabilities"].take();
+        assert_eq!(told["resources"], json!({ "subscribe": false, "listChanged": false }), "{version}");
+    }
     let told = discovered(&server).await["capabilities"].take();
     assert_eq!(told["resources"], json!({ "subscribe": true, "listChanged": true }));
 

@@ -247,11 +247,11 @@ async fn e17_an_error_says_what_to_do() {
         ("tools/lst", json!({}), "did you mean `tools/list`?"),
         ("tools/call", json!({ "name": "ech" }), "did you mean `echo`? `tools/list` shows"),
         ("tools/call", json!({ "name": "zzz" }), "unknown tool `zzz`; `tools/list` shows"),
-        ("tools/call", json!({ "name": "stuck" }), "raise `tool_timeouts.stuck` or ask for less"),
-        ("tools/list", json!({ "cursor": "bogus" }), "leave it out to start at the first page"),
+        ("tools/call", json!({ "name": "stuck" }), "increase `tool_timeouts.stuck` or reduce the request"),
+        ("tools/list", json!({ "cursor": "bogus" }), "omit it to start at the first page"),
         ("resources/read", json!({ "uri": "x:y" }), "unknown resource `x:y`; `resources/list` shows"),
         ("prompts/get", json!({ "name": "zzz" }), "unknown prompt `zzz`; `prompts/list` shows"),
-        ("prompts/get", json!({ "name": "greet" }), "needs the argument `name`"),
+        ("prompts/get", json!({ "name": "greet" }), "requires the argument `name`"),
     ] {
         let message = peer::request_over_stdio(&server, &request(1, method, params)).await["error"]["message"].clone();
         assert!(message.as_str().is_some_and(|text| text.contains(words)), "{message}");

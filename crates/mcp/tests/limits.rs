@@ -75,7 +75,7 @@ fn hint(error: &Value) -> u64 {
     assert_eq!((&error["code"], &error["data"]["error_type"]), (&json!(-32002), &json!("RateLimited")), "{error}");
     let told = error["data"]["details"]["retry_after_ms"].as_u64().unwrap_or_else(|| panic!("no hint in {error}"));
     let words = error["message"].as_str().expect("words");
-    assert!(words.ends_with(&format!("; try again in {told} ms")), "{words}");
+    assert!(words.ends_with(&format!("; retry after {told} ms")), "{words}");
     assert!(told > 0, "{error}");
     told
 }
@@ -132,7 +132,7 @@ async fn s09_the_limit_of_all_callers_leaves_something_for_each() {
         }
     }
     let error = &refused.first().expect("sixty are too many").json()["error"];
-    assert!(error["message"].as_str().expect("words").contains("all callers together"), "{error}");
+    assert!(error["message"].as_str().expect("words").contains("rate limit of the server"), "{error}");
     assert_header(&refused[0], hint(error));
     assert_eq!(post_as(port, BEN, &ping).await.status, 200, "a flood of one is no wall for the other");
 }
@@ -192,6 +192,7 @@ impl TokenVerifier for CountingVerifier {
             trust: TrustState::new(Some(TrustLevel::Verified)),
             permissions: None,
             rate_limit: None,
+            is_operator: false,
         };
         match token {
             "cached" => TokenVerdict::Valid(holder("cached")),
@@ -203,7 +204,7 @@ impl TokenVerifier for CountingVerifier {
         self.checked.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::ready(match token.starts_with("valid") {
             true => self.verify_now("cached"),
-            false => TokenVerdict::Invalid("the token's signature is not right"),
+            false => TokenVerdict::Invalid("invalid token signature"),
         }))
     }
 }

@@ -174,7 +174,7 @@ proptest! {
         for (name, _) in &tools {
             let first = tools.iter().find(|(other, _)| other == name).expect("it is there");
             let schema = once.get_tool_schema(name).expect("registered");
-            prop_assert!(schema["properties"].get(format!("p{}", first.1)).is_some(), "the first registration stays");
+            prop_assert!(schema["properties"].get(format!("p{}", first.1)).is_some(), "the first registration is kept");
         }
     }
 

@@ -80,7 +80,7 @@ fn server() -> Server {
         .method("models/list", async |_, _| Ok(json!({ "models": [] })))
         .capability("models", json!({ "listChanged": true }))
         .capability("completion", json!({ "supportsStreaming": false }))
-        .suppress_change_flags()
+        .suppress_legacy_changes()
         .build()
         .expect("valid")
 }

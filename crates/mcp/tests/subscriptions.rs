@@ -310,11 +310,40 @@ async fn x09_the_progress_of_an_asynchronous_task_goes_to_every_open_legacy_stre
     }
 }
 
+// === legacy: false was declared ===
+
+#[tokio::test]
+async fn x49_what_was_declared_false_is_not_served_to_legacy_clients() {
+    let server = fixture::builder(WipeCounter::default()).suppress_legacy_changes().build().expect("valid");
+    let port = fixture::listen(&server, Options::default()).await;
+    let mut peer = Stdio::start(&server, TrustLevel::Trusted);
+    peer.call(&initialize("2025-11-25", json!({}))).await;
+    let mut stream = EventStream::open(port, "GET", &[("accept", "text/event-stream")], "").await;
+    for method in ["resources/subscribe", "resources/unsubscribe"] {
+        let error = peer.call(&request(1, method, json!({ "uri": "fixture://text" }))).await["error"].take();
+        assert_eq!((&error["code"], &error["data"]["error_type"]), (&json!(-32601), &json!("MethodNotFound")));
+    }
+    let filter = json!({ "resourcesListChanged": true, "resourceSubscriptions": ["fixture://text"] });
+    let mut listening = EventStream::open_modern(port, &listen(2, filter)).await;
+    listening.next().await.expect("acknowledged");
+
+    for event in [Event::ResourcesChanged, Event::PromptsChanged] {
+        server.publish(event);
+    }
+    update(&server, "fixture://text");
+    change_tools(&server, "newcomer");
+    assert_eq!(peer.receive().await["method"], "notifications/tools/list_changed", "the first that was declared");
+    assert_eq!(stream.next().await.expect("news")["method"], "notifications/tools/list_changed");
+    for method in ["notifications/resources/list_changed", "notifications/resources/updated"] {
+        assert_eq!(listening.next().await.expect("news")["method"], method);
+    }
+}
+
 // === legacy: resources/subscribe ===
 
 #[tokio::test]
 async fn x43_a_subscribed_resource_is_told_of_until_it_is_unsubscribed() {
-    let server = fixture::builder(WipeCounter::default()).suppress_change_flags().build().expect("valid");
+    let server = fixture::server();
     let mut peer = Stdio::start(&server, TrustLevel::Trusted);
     peer.call(&initialize("2025-11-25", json!({}))).await;
     update(&server, "fixture://text");

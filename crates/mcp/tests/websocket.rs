@@ -260,7 +260,7 @@ async fn s10_a_client_that_never_reads_is_dropped() {
     let mut socket = bare_socket(port).await;
     // Far more than the buffers hold: the loop ends because the server closes the connection.
     ask_without_reading(&mut socket, usize::MAX, TEST_TIMEOUT).await;
-    assert!(socket.write_all(&frame("{}")).await.is_err(), "the server has closed the connection");
+    assert!(socket.write_all(&frame("{}")).await.is_err(), "the server closed the connection");
     peer::assert_served(port).await;
 }
 

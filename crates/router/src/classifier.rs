@@ -55,7 +55,7 @@ impl PromptClassifier {
             match external.classify(truncate_chars(prompt, MAX_EXTERNAL_PROMPT_CHARS)).await {
                 Ok(verdict) => return Some(self.classification_of_external(&verdict, started)),
                 // The external classifier logs its own state changes.
-                Err(error) => tracing::debug!(%error, "the external classifier did not answer"),
+                Err(error) => tracing::debug!(%error, "external classifier failed"),
             }
         }
         let own = self.local.as_ref()?;

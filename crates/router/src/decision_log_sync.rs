@@ -42,7 +42,7 @@ async fn run(router: Router, knowledge: Knowledge) {
         () = knowledge.stopped() => {}
     }
     if !matches!(timeout(SHUTDOWN_TIMEOUT, write(records, &knowledge, &mut unpruned)).await, Ok(Ok(()))) {
-        tracing::debug!("the last decisions are known to this instance alone, and are forgotten with it");
+        tracing::debug!("cannot write the latest decisions to the database before shutdown; they are lost");
     }
 }
 
@@ -61,7 +61,7 @@ async fn write_until_dropped(records: &DecisionLog, knowledge: &Knowledge, unpru
         match wrote.await {
             Ok(()) => backoff.reset(),
             Err(error) => {
-                tracing::debug!(%error, "decisions wait to be written");
+                tracing::debug!(%error, "cannot write decisions to the database; retrying");
                 sleep(backoff.next_delay()).await;
             }
         }

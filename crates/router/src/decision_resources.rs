@@ -50,7 +50,7 @@ pub(super) fn newest(router: Router) -> Resource {
         }
     };
     Resource::new(DECISIONS_URI, "decisions", read)
-        .description("How the last prompts were routed: category, rule, who was asked, time, tokens and cost")
+        .description("Latest routing decisions: category, rule, providers and models tried, latency, tokens and cost")
         .mime_type("application/json")
 }
 
@@ -67,7 +67,7 @@ pub(super) fn one(router: Router) -> Result<ResourceTemplate, RegistrationError>
         }
     };
     let template = ResourceTemplate::new(format!("{DECISIONS_URI}/{{id}}"), "decision", read)?;
-    Ok(template.description("How one prompt was routed").mime_type("application/json"))
+    Ok(template.description("Routing decision of one prompt").mime_type("application/json"))
 }
 
 async fn newest_for(router: &Router, caller: &Caller) -> Vec<DecisionEntry> {
@@ -120,11 +120,11 @@ async fn with_timeout<T>(asked: impl Future<Output = Result<T, store::Error>>) -
     match timeout(DATABASE_TIMEOUT, asked).await {
         Ok(Ok(found)) => Some(found),
         Ok(Err(error)) => {
-            tracing::debug!(%error, "decisions of other instances cannot be told");
+            tracing::debug!(%error, "cannot read decisions of other instances");
             None
         }
         Err(_) => {
-            tracing::debug!("decisions of other instances are not waited for any longer");
+            tracing::debug!("timed out while reading decisions of other instances");
             None
         }
     }

@@ -16,20 +16,23 @@ pub enum Error {
          `providers`, or start a local model server"
     )]
     NoProvider,
-    #[error("no provider serves `{model}`;{} `models/list` and `GET /v1/models` show the models there are{}", did_you_mean(.near), unlisted_providers(.unlisted))]
+    #[error("no provider offers model `{model}`;{} use `models/list` or `GET /v1/models` to list available models{}", did_you_mean(.near), unlisted_providers(.unlisted))]
     UnknownModel { model: String, near: Vec<String>, unlisted: Vec<String> },
-    #[error("`{provider}` has no models for embeddings; name one of another provider")]
+    #[error("`{provider}` does not support embeddings; use a model of another provider")]
     NoEmbeddings { provider: String },
     #[error("{}", no_model(.advised, *.stays))]
     NoModel { advised: Vec<String>, stays: bool },
-    #[error("there is no prompt; give a text in `prompt`, or a turn of the user with a text or a picture")]
+    #[error("no prompt; set `prompt`, or add a user message with text or an image")]
     NoPrompt,
     /// A passthrough request that had to be parsed and could not be.
     #[error("{}", invalid_request_message(.0))]
     InvalidRequest(providers::Error),
     #[error("{}", over_budget(*.used_up))]
     OverBudget { used_up: BudgetKind, left: Duration },
-    #[error("no provider could be found in time; raise `router.timeout`, or name the provider before the model")]
+    #[error(
+        "timed out while selecting a provider; increase `router.timeout`, or use a provider prefix such as \
+        `openai/gpt-4o`"
+    )]
     Timeout,
     /// The most informative failure of all candidates.
     #[error("{provider}, model `{model}`: {error}")]
@@ -175,18 +178,18 @@ fn did_you_mean(near: &[String]) -> String {
 
 fn invalid_request_message(error: &providers::Error) -> String {
     match error.parameter() {
-        Some(name) => format!("`{name}` is missing or cannot be read"),
-        None => "the body is no JSON object".to_owned(),
+        Some(name) => format!("`{name}` is missing or invalid"),
+        None => "request body is not a JSON object".to_owned(),
     }
 }
 
 fn over_budget(used_up: BudgetKind) -> &'static str {
     match used_up {
         BudgetKind::Tokens => {
-            "this caller has used up its tokens for today; try again tomorrow, or raise `router.budget.tokens_per_day`"
+            "daily token budget of the caller exceeded; try again tomorrow, or increase `router.budget.tokens_per_day`"
         }
         BudgetKind::Cost => {
-            "this caller has used up its budget for today; try again tomorrow, or raise `router.budget.cost_per_day`"
+            "daily cost budget of the caller exceeded; try again tomorrow, or increase `router.budget.cost_per_day`"
         }
     }
 }
@@ -194,7 +197,7 @@ fn over_budget(used_up: BudgetKind) -> &'static str {
 fn unlisted_providers(providers: &[String]) -> String {
     match providers {
         [] => String::new(),
-        names => format!(", but for those of {}, which could not list them", quoted(names, " and ")),
+        names => format!(" (except those of {}, whose model list is unavailable)", quoted(names, " and ")),
     }
 }
 
@@ -204,15 +207,16 @@ fn quoted(names: &[String], between: &str) -> String {
 
 fn no_model(advised: &[String], stays: bool) -> String {
     let advised = match advised {
-        [] => "no model is named".to_owned(),
-        models => format!("no provider serves {}", quoted(models, " or ")),
+        [] => "no model is configured".to_owned(),
+        models => format!("no provider offers model {}", quoted(models, " or ")),
     };
     match stays {
         true => {
             format!(
-                "{advised}; its category is in `router.restricted_categories`, so only a provider named before the model is asked"
+                "{advised}; the category is in `router.restricted_categories`, so only models with an explicit \
+                 provider prefix are used"
             )
         }
-        false => format!("{advised}; name a model, or set `DEFAULT_MODEL` or `default_model` of a provider"),
+        false => format!("{advised}; specify a model, or set `DEFAULT_MODEL` or `default_model` of a provider"),
     }
 }

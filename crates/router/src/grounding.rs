@@ -64,7 +64,7 @@ pub(super) async fn search_passages(
     }
     // While the database is unavailable, prompts do not wait for it.
     if knowledge.is_search_unavailable() {
-        tracing::debug!("a prompt was routed without asking the knowledge base, which is away");
+        tracing::debug!("prompt routed without documents: knowledge base is unavailable");
         return None;
     }
     let question = SearchRequest {
@@ -78,11 +78,11 @@ pub(super) async fn search_passages(
         Ok(Ok(passages)) => passages,
         Ok(Err(Error::Empty)) => Vec::new(),
         Ok(Err(error)) => {
-            tracing::warn!(%error, "a prompt was routed without asking the knowledge base");
+            tracing::warn!(%error, "prompt routed without documents: search failed");
             return None;
         }
         Err(_) => {
-            tracing::warn!("a prompt was routed without the knowledge base, which took too long");
+            tracing::warn!("prompt routed without documents: search timed out");
             return None;
         }
     };

@@ -89,8 +89,8 @@ impl Metrics {
 
     pub(super) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("route");
-        registry.register("attempts", "Attempts by provider and result", self.attempts.clone());
-        registry.register("latency_seconds", "Duration of attempts", self.latency.clone());
+        registry.register("attempts", "Upstream attempts by provider and result", self.attempts.clone());
+        registry.register("latency_seconds", "Duration of upstream attempts", self.latency.clone());
         registry.register("retries", "Retries against the same provider", self.retries.clone());
         registry.register("decisions", "Routing decisions by reason and outcome", self.decisions.clone());
         registry.register("tokens", "Input and output tokens", self.tokens.clone());

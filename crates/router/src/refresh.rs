@@ -18,10 +18,11 @@ pub async fn run_refresh(router: Router, server: Server) {
     let keep = async {
         pool.detect_local_servers().await;
         if pool.providers().is_empty() {
-            tracing::warn!("{}; until then no model can be asked", Error::NoProvider);
+            tracing::warn!("{}; chat completions are unavailable until then", Error::NoProvider);
         } else if pool.default_model().is_none() {
             tracing::warn!(
-                "no default model is named; a prompt whose category's model nobody serves is not answered; set `DEFAULT_MODEL`"
+                "no default model is configured; prompts whose recommended model no provider serves will fail; set \
+                 `DEFAULT_MODEL`"
             );
         }
         loop {

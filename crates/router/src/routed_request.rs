@@ -89,7 +89,7 @@ impl RoutedRequest {
         let result = error.map_or("ok", |error| error.kind());
         self.router.metrics.record_attempt(&provider.name, result, requests, took);
         if let Some(error) = error {
-            tracing::warn!(provider = provider.name, model = candidate.model, requests, %error, "no answer");
+            tracing::warn!(provider = provider.name, model = candidate.model, requests, %error, "attempt failed");
         }
         self.record.attempts.push(Attempt {
             provider: provider.name.clone(),

@@ -206,9 +206,9 @@ impl Inner {
         let known = told.iter().any(|known| known == model);
         if !known && told.len() < MAX_REPORTED_MODELS {
             told.push(model.to_owned());
-            tracing::warn!(model, instead, "nobody serves a model that was advised");
+            tracing::warn!(model, fallback = instead, "no provider serves the recommended model");
         } else {
-            tracing::debug!(model, instead, "nobody serves a model that was advised");
+            tracing::debug!(model, fallback = instead, "no provider serves the recommended model");
         }
     }
 }

@@ -16,7 +16,7 @@ pub struct ConcurrencyLimit {
 
 /// The wait queue is full.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too many others are at the same work; try again in a few seconds")]
+#[error("too many concurrent requests; try again in a few seconds")]
 pub struct QueueFull;
 
 /// Maximum number of waiting callers.

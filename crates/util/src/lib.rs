@@ -6,6 +6,7 @@ pub mod fs;
 pub mod lazy_gauge;
 pub mod lock;
 pub mod number;
+pub mod os_error;
 pub mod sanitize;
 pub mod shell_quote;
 pub mod span_target;

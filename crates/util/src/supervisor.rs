@@ -92,10 +92,10 @@ pub fn impairment() -> Option<String> {
     let last = lock(&RESTARTS.last);
     let recent = last.iter().filter(|(_, at)| at.elapsed() < HEALTH_REPORT_WINDOW).map(|(name, at)| {
         let seconds = at.elapsed().as_secs();
-        format!("`{name}` failed {seconds} seconds ago, and is restarted")
+        format!("`{name}` failed {seconds} s ago and was restarted")
     });
     let recent: Vec<String> = recent.collect();
-    (!recent.is_empty()).then(|| format!("{}; the log tells where it failed", recent.join(", ")))
+    (!recent.is_empty()).then(|| format!("{}; see the log for the location", recent.join(", ")))
 }
 
 /// Registers the restart counter.

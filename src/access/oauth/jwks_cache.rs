@@ -163,7 +163,7 @@ impl Inner {
         let turns = before.refreshes + 1;
         match fetched {
             Ok(FetchedKeys { keys, lifetime }) => {
-                tracing::info!(keys = keys.len(), "fetched the issuer's keys");
+                tracing::info!(keys = keys.len(), "fetched the issuer's JWKS");
                 let next_wish = match before.cached {
                     // After the first fetch an unknown key may trigger another immediately, because the issuer may just
                     // have rotated its keys.
@@ -181,7 +181,7 @@ impl Inner {
             }
             Err(fault) => {
                 let has_keys = before.cached.is_some();
-                tracing::warn!(error = %fault, old_keys_are_used = has_keys, "cannot fetch the issuer's keys");
+                tracing::warn!(error = %fault, using_cached_keys = has_keys, "cannot fetch the issuer's JWKS");
                 let pause = if has_keys { MIN_REFRESH_INTERVAL } else { MIN_RETRY_INTERVAL };
                 self.state.send_replace(JwksState {
                     cached: before.cached,

@@ -34,19 +34,17 @@ pub(super) struct FetchedKeys {
 /// Why the keys are unavailable. For the operator's log; callers receive less detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum JwksError {
-    #[error("the issuer's {0} cannot be reached: {1}")]
+    #[error("cannot fetch the issuer's {0}: {1}")]
     Unreachable(IssuerDocument, &'static str),
-    #[error("the issuer's {0} was answered with status {1}")]
+    #[error("request for the issuer's {0} failed with status {1}")]
     Status(IssuerDocument, StatusCode),
     #[error("the issuer's {0} is larger than 1 MiB")]
     TooLarge(IssuerDocument),
-    #[error("the issuer's {0} is not what it should be; check `server.oauth.issuer` and `server.oauth.jwks_url`")]
+    #[error("the issuer's {0} is invalid; check `server.oauth.issuer` and `server.oauth.jwks_url`")]
     Invalid(IssuerDocument),
-    #[error(
-        "the metadata found is of another issuer; write `server.oauth.issuer` letter by letter as the metadata does"
-    )]
+    #[error("issuer in the metadata does not match; `server.oauth.issuer` must equal it exactly")]
     IssuerMismatch,
-    #[error("the issuer's metadata names an address of keys that is not `https`; set `server.oauth.jwks_url`")]
+    #[error("`jwks_uri` in the issuer's metadata is not `https`; set `server.oauth.jwks_url`")]
     InsecureUrl,
 }
 
@@ -153,11 +151,11 @@ fn jwks_url(issuer: &ServerIdentifier, metadata: &[u8]) -> Result<Url, JwksError
 
 fn network_error_text(error: &providers::Error) -> &'static str {
     match error {
-        providers::Error::Network(NetworkError::DnsFailure) => "its name is not known",
-        providers::Error::Network(NetworkError::Refused) => "nothing listens there",
-        providers::Error::Network(NetworkError::Tls) => "the secure connection failed",
-        providers::Error::Timeout => "it did not answer in time",
-        _ => "the connection was closed",
+        providers::Error::Network(NetworkError::DnsFailure) => "DNS lookup failed",
+        providers::Error::Network(NetworkError::Refused) => "connection refused",
+        providers::Error::Network(NetworkError::Tls) => "TLS handshake failed",
+        providers::Error::Timeout => "request timed out",
+        _ => "connection closed",
     }
 }
 
@@ -165,7 +163,7 @@ impl std::fmt::Display for IssuerDocument {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(match self {
             IssuerDocument::Metadata => "metadata",
-            IssuerDocument::Keys => "document of keys",
+            IssuerDocument::Keys => "JWKS document",
         })
     }
 }

@@ -40,20 +40,20 @@ pub(super) struct VerifiedToken {
 /// Longer tokens are rejected. Typical ones have one or two kilobytes.
 pub(super) const MAX_TOKEN_BYTES: usize = 8 << 10;
 
-pub(super) const TOO_LONG: &str = "the token is longer than 8 KiB";
-pub(super) const UNREADABLE: &str = "the token is not a signed token that can be read";
-pub(super) const UNKNOWN_KEY: &str = "the token is signed with a key that is not known";
-pub(super) const WRONG_KEY_USE: &str = "the token is signed with a key that is not for such tokens";
-const UNKNOWN_KIND: &str = "the token is not an access token";
-const UNKNOWN_EXTENSIONS: &str = "the token demands extensions that are not known";
-const ALGORITHM: &str = "the token is signed in a way that is not allowed";
-const SIGNATURE: &str = "the token's signature is not right";
-const EXPIRED: &str = "the token is expired";
-const NOT_YET: &str = "the token is not valid yet";
-const NO_EXPIRY: &str = "the token does not say when it expires";
-const UNKNOWN_ISSUER: &str = "the token is of an unknown issuer";
-const OTHER_AUDIENCE: &str = "the token is for another audience";
-const NO_SUBJECT: &str = "the token does not say whose it is";
+pub(super) const TOO_LONG: &str = "token is longer than 8 KiB";
+pub(super) const UNREADABLE: &str = "token is not a valid signed JWT";
+pub(super) const UNKNOWN_KEY: &str = "token is signed with an unknown key";
+pub(super) const WRONG_KEY_USE: &str = "token is signed with a key that is not intended for this algorithm or use";
+const UNKNOWN_KIND: &str = "token is not an access token";
+const UNKNOWN_EXTENSIONS: &str = "token requires unsupported extensions (`crit`)";
+const ALGORITHM: &str = "signature algorithm of the token is not allowed";
+const SIGNATURE: &str = "invalid token signature";
+const EXPIRED: &str = "token has expired";
+const NOT_YET: &str = "token is not valid yet";
+const NO_EXPIRY: &str = "token has no expiration time (`exp`)";
+const UNKNOWN_ISSUER: &str = "unknown token issuer";
+const OTHER_AUDIENCE: &str = "token audience does not match";
+const NO_SUBJECT: &str = "token has no subject";
 
 /// The claims used. A token with a claim of another type, or with a duplicate claim, is rejected.
 #[derive(Deserialize)]

@@ -58,8 +58,7 @@ struct UnverifiedToken<'k> {
     key: &'k VerificationKey,
 }
 
-const KEYS_UNAVAILABLE: &str =
-    "the token cannot be checked now, as the keys of its issuer cannot be fetched; try again later";
+const KEYS_UNAVAILABLE: &str = "cannot verify the token, because the issuer's keys are unavailable; try again later";
 
 impl OAuth {
     /// `name` is the server name in the metadata; `overriding` is the trust level of all callers, if the operator set
@@ -134,6 +133,7 @@ impl OAuth {
                     trust: standing,
                     permissions: None,
                     rate_limit: None,
+                    is_operator: false,
                 };
                 TokenVerdict::Valid(self.token_cache.insert(digest, holder, key.fingerprint))
             }

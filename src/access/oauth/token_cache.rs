@@ -70,7 +70,13 @@ mod tests {
 
     fn holder(until: SystemTime) -> TokenHolder {
         let standing = TrustState::with_expiry(Some(TrustLevel::Trusted), Some(until));
-        TokenHolder { identity: "oauth:app:alice".into(), trust: standing, permissions: None, rate_limit: None }
+        TokenHolder {
+            identity: "oauth:app:alice".into(),
+            trust: standing,
+            permissions: None,
+            rate_limit: None,
+            is_operator: false,
+        }
     }
 
     #[test]

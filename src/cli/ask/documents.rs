@@ -9,7 +9,7 @@ use super::super::knowledge::backend::Backend;
 use super::super::knowledge::error::KnowledgeError;
 use super::super::knowledge::search::{source_line, write_passages};
 use super::super::knowledge::{resolve_base, text};
-use super::super::{CommandResult, sanitize, sanitize_line};
+use super::super::{CommandResult, json_output, sanitize, sanitize_line};
 use super::{Ask, stream_output};
 use crate::config::LoadedConfig;
 use crate::knowledge::document::BaseName;
@@ -22,7 +22,7 @@ pub(super) async fn run(command: &Ask, question: &str, loaded: &LoadedConfig, ou
     drop(waiting);
     peer.finish().await;
     match reply? {
-        reply if command.json => writeln!(out, "{reply}")?,
+        reply if command.json => json_output::write(&reply, out)?,
         reply => write_answer(&reply, question, out)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -57,7 +57,7 @@ fn write_answer(reply: &Value, question: &str, out: &mut dyn Write) -> io::Resul
     };
     writeln!(out, "{}", sanitize(answer.trim_end()))?;
     let (heading, sources) = match list("citations") {
-        cited if cited.is_empty() => ("The answer names no source. These passages were given to the model:", passages),
+        cited if cited.is_empty() => ("The answer cites no sources. Passages given to the model:", passages),
         cited => ("Sources:", cited),
     };
     writeln!(out, "\n{heading}")?;
@@ -85,7 +85,7 @@ mod tests {
         let answer = json!({ "answer": "So [2].\u{1b}[2J\n", "citations": [passage(2)], "passages": passages });
         assert_eq!(written(answer), "So [2].[2J\n\nSources:\n[2] a.pdf, page 2\n");
         let uncited = written(json!({ "answer": "So.", "citations": [], "passages": passages }));
-        assert!(uncited.contains("names no source") && uncited.contains("[1] a.pdf, page 1\n[2]"), "{uncited}");
+        assert!(uncited.contains("cites no sources") && uncited.contains("[1] a.pdf, page 1\n[2]"), "{uncited}");
         let nothing = json!({ "answer": null, "citations": [], "passages": [], "message": "No documents found" });
         assert_eq!(written(nothing), "No documents found\n");
     }

@@ -19,36 +19,35 @@ pub(super) enum NotSearched {
 /// Lines for a grounding result. `asked` is the target that gets the passages.
 pub(super) fn lines(documents: &DocumentsOutput, asked: Option<&str>) -> Vec<LabelledLine> {
     let DocumentsOutput { relevance, passages, verdict, sources, model_without_documents } = documents;
-    let best = format!("the best passage is {:.0} % relevant", 100.0 * relevance);
+    let best = format!("relevance of the best passage {:.0} %", 100.0 * relevance);
     let known = match *verdict {
-        "answered" => format!("they answer it: {best}"),
-        "unsure" => format!("they may answer it: {best}"),
-        _ => "they say nothing about it".into(),
+        "answered" => format!("answer the prompt ({best})"),
+        "unsure" => format!("may answer the prompt ({best})"),
+        _ => "do not cover the prompt".into(),
     };
     let mut lines = vec![("documents", known)];
     if !sources.is_empty() {
-        lines.push(("found in", sources.join(" · ")));
+        lines.push(("sources", sources.join(" · ")));
     }
     let given = match passages {
         0 => None,
-        1 => Some("it is given 1 passage".to_owned()),
-        count => Some(format!("it is given {count} passages")),
+        1 => Some("1 passage added".to_owned()),
+        count => Some(format!("{count} passages added")),
     };
-    let model =
-        model_without_documents.as_ref().zip(asked).map(|(other, asked)| format!("{asked} is asked and not {other}"));
+    let model = model_without_documents.as_ref().zip(asked).map(|(other, asked)| format!("{asked} instead of {other}"));
     let changes: Vec<String> = model.into_iter().chain(given).collect();
-    lines.push(("changes", if changes.is_empty() { "nothing".into() } else { changes.join("; ") }));
+    lines.push(("effect", if changes.is_empty() { "none".into() } else { changes.join("; ") }));
     lines
 }
 
 impl NotSearched {
     pub(super) fn line(self) -> LabelledLine {
         let why = match self {
-            NotSearched::ModelNamed => "a model was named",
-            NotSearched::PinnedLocal => "prompts of this category stay where they are",
-            NotSearched::Failed => "the knowledge base could not be searched; see `corbie status`",
+            NotSearched::ModelNamed => "a model was requested",
+            NotSearched::PinnedLocal => "prompts of this category stay local",
+            NotSearched::Failed => "the search failed; see `corbie status`",
         };
-        ("documents", format!("not asked: {why}"))
+        ("documents", format!("not searched: {why}"))
     }
 }
 
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_known_is_told_with_what_it_changes() {
+    fn grounding_result_is_shown_with_its_effect() {
         let documents =
             |verdict: &'static str, passages: usize, model_without_documents: Option<&str>| DocumentsOutput {
                 relevance: 0.826,
@@ -73,15 +72,12 @@ mod tests {
         assert_eq!(
             told(documents("answered", 2, Some("acme/large"))),
             [
-                "documents: they answer it: the best passage is 83 % relevant",
-                "found in: a.pdf, page 2 · b.md",
-                "changes: acme/small is asked and not acme/large; it is given 2 passages",
+                "documents: answer the prompt (relevance of the best passage 83 %)",
+                "sources: a.pdf, page 2 · b.md",
+                "effect: acme/small instead of acme/large; 2 passages added",
             ]
         );
-        assert_eq!(told(documents("unsure", 1, None))[2], "changes: it is given 1 passage");
-        assert_eq!(
-            told(documents("unanswered", 0, None)),
-            ["documents: they say nothing about it", "changes: nothing"]
-        );
+        assert_eq!(told(documents("unsure", 1, None))[2], "effect: 1 passage added");
+        assert_eq!(told(documents("unanswered", 0, None)), ["documents: do not cover the prompt", "effect: none"]);
     }
 }

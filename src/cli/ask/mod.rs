@@ -4,7 +4,9 @@ mod documents;
 mod explain;
 mod grounding;
 mod prompt;
+mod running_server;
 mod stream_output;
+mod summary;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -15,18 +17,18 @@ use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};
 use tokio_util::task::AbortOnDropHandle;
 
+pub(super) use self::running_server::ServerError;
 use self::stream_output::StreamOutput;
+use self::summary::{AnswerSummary, write_summary};
 use super::exit::{INTERRUPTED, UsageError};
-use super::sanitized_stdout::{DIM, RESET};
-use super::{CommandResult, sanitize_line};
+use super::{CommandResult, json_output};
 use crate::app::{self, App};
-use crate::colour;
 use crate::config::LoadedConfig;
 use crate::knowledge::document::BaseName;
 use crate::providers::chat::{ChatRole, ContentPart, Message, StopReason};
 use crate::providers::{Chat, Delta};
 use crate::route::methods::UsageOutput;
-use crate::route::{self, DecisionRecord, RoutedCompletion, Router};
+use crate::route::{self, RoutedCompletion, Router};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -60,7 +62,7 @@ pub(super) struct Ask {
     /// Explain the routing decision without sending the prompt
     #[arg(long)]
     explain: bool,
-    /// Print one JSON object at the end, with the answer, model, tokens and routing decision
+    /// Print JSON with the answer, model, tokens and routing decision, at the end
     #[arg(long)]
     json: bool,
 }
@@ -70,7 +72,7 @@ pub(super) const QUIET_MODULES: &[&str] = &["corbie_router", "corbie_llm"];
 
 /// Output of `--json`.
 #[derive(Serialize)]
-struct AnswerOutput<'a> {
+struct AnswerOutput<'a, Decision> {
     answer: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<String>,
@@ -79,7 +81,7 @@ struct AnswerOutput<'a> {
     /// Finish reason, with the values of `chat_completion`.
     stop: Value,
     usage: UsageOutput,
-    decision: &'a DecisionRecord,
+    decision: &'a Decision,
 }
 
 /// Time limit for writing a rebuilt index.
@@ -99,6 +101,11 @@ pub(super) fn run(command: &Ask, loaded: &LoadedConfig, out: &mut dyn Write) -> 
         let _watching = AbortOnDropHandle::new(tokio::spawn(exit_on_interrupt()));
         if command.documents {
             return documents::run(command, &prompt, loaded, out).await;
+        }
+        if !command.explain
+            && let Some(end) = running_server::ask(command, &prompt, loaded, out).await
+        {
+            return end;
         }
         let app = app::build(&loaded.config)?;
         prepare(&app).await;
@@ -162,15 +169,19 @@ async fn complete(router: &Router, ask: route::RouteRequest, thinking: bool, out
         thinking: thinking.then(|| completion.parts.iter().filter_map(thought).collect()),
         model: record.model.as_deref(),
         provider: record.provider.as_deref(),
-        stop: match &completion.stop {
-            StopReason::Other(word) => json!(word),
-            stop => json!(stop),
-        },
+        stop: stop_json(&completion.stop),
         usage: completion.usage.into(),
         decision: &record,
     };
-    writeln!(out, "{:#}", json!(answered))?;
+    json_output::write(&answered, out)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn stop_json(stop: &StopReason) -> Value {
+    match stop {
+        StopReason::Other(word) => json!(word),
+        stop => json!(stop),
+    }
 }
 
 async fn stream(router: &Router, ask: route::RouteRequest, thinking: bool, out: &mut dyn Write) -> CommandResult {
@@ -190,14 +201,7 @@ async fn stream(router: &Router, ask: route::RouteRequest, thinking: bool, out: 
         }
     }
     pieces.end()?;
-    let mut stderr = std::io::stderr();
-    if stderr.is_terminal() {
-        let told = sanitize_line(&summary(answering.record(), &stopped));
-        match colour::is_enabled(true) {
-            true => writeln!(stderr, "{DIM}{told}{RESET}")?,
-            false => writeln!(stderr, "{told}")?,
-        }
-    }
+    write_summary(&AnswerSummary::of(answering.record()), &stopped)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -206,77 +210,5 @@ impl Ask {
         let system = self.system.iter().map(|text| Message::text(ChatRole::System, text));
         let messages = system.chain([Message::text(ChatRole::User, prompt)]).collect();
         Chat { messages, max_tokens: self.max_tokens, ..Chat::default() }
-    }
-}
-
-/// Target, reason, tokens, cost and latency.
-fn summary(record: &DecisionRecord, stop: &StopReason) -> String {
-    let name = |name: &Option<String>| name.clone().unwrap_or_default();
-    let mut told = vec![format!("→ {}/{}", name(&record.provider), name(&record.model))];
-    told.extend(record.classified.as_ref().map(|classified| classified.category.clone()));
-    told.push(reason_text(&record.reason, record.rule.as_deref()));
-    if let Some(usage) = record.usage.filter(|usage| usage.prompt + usage.completion > 0) {
-        told.push(format!("{} + {} tokens", usage.prompt, usage.completion));
-    }
-    told.extend(record.cost.map(|cost| format!("costs {}", format_amount(cost))));
-    told.push(match record.latency_ms {
-        short if short < 1e3 => format!("{short:.0} ms"),
-        long => format!("{:.1} s", long / 1e3),
-    });
-    match stop {
-        StopReason::Finished | StopReason::StopSequence | StopReason::Tools => {}
-        StopReason::Length => told.push("cut off at its length".into()),
-        StopReason::Refused => told.push("refused".into()),
-        StopReason::Other(word) => told.push(format!("stopped by {word}")),
-    }
-    told.join(" · ")
-}
-
-/// The reason for the model, or the rule that chose it.
-fn reason_text(why: &str, rule: Option<&str>) -> String {
-    rule.map_or_else(|| why.to_owned(), |rule| format!("rule {rule}"))
-}
-
-/// An amount with up to six decimals, without trailing zeros.
-fn format_amount(amount: f64) -> String {
-    let digits = format!("{amount:.6}");
-    digits.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::route::decision_record::{ClassificationRecord, TokenUsage};
-
-    #[test]
-    fn the_last_line_tells_who_answered_why_and_what_it_took() {
-        let record = DecisionRecord {
-            provider: Some("local".into()),
-            model: Some("llama3".into()),
-            classified: Some(ClassificationRecord { category: "math".into(), ..ClassificationRecord::default() }),
-            reason: "rule".into(),
-            rule: Some("hard".into()),
-            usage: Some(TokenUsage { prompt: 12, completion: 34, ..TokenUsage::default() }),
-            cost: Some(0.000_46),
-            latency_ms: 1234.0,
-            ..DecisionRecord::default()
-        };
-        let told = summary(&record, &StopReason::Length);
-        assert_eq!(
-            told,
-            "→ local/llama3 · math · rule hard · 12 + 34 tokens · costs 0.00046 · 1.2 s · cut off at its length"
-        );
-        let asked = DecisionRecord {
-            provider: record.provider,
-            model: record.model,
-            reason: "requested".into(),
-            ..DecisionRecord::default()
-        };
-        assert_eq!(summary(&asked, &StopReason::Finished), "→ local/llama3 · requested · 0 ms");
-    }
-
-    #[test]
-    fn amounts_have_no_more_digits_than_they_need() {
-        assert_eq!([0.0, 3.0, 0.15, 0.000_001].map(format_amount), ["0", "3", "0.15", "0.000001"]);
     }
 }

@@ -8,13 +8,13 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// Why there is no valid prompt.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("give a prompt: corbie ask \"why is the sky blue?\"; or pipe one into it")]
+    #[error("no prompt; specify one, such as corbie ask \"why is the sky blue?\", or pipe it")]
     None,
-    #[error("the prompt is empty; give a text: corbie ask \"why is the sky blue?\"")]
+    #[error("the prompt is empty; specify one, such as corbie ask \"why is the sky blue?\"")]
     Empty,
-    #[error("the prompt on stdin is longer than 4 MB; give a shorter one")]
+    #[error("the prompt on stdin is larger than 4 MB; shorten it")]
     TooLong,
-    #[error("the prompt on stdin is not valid UTF-8; give a text")]
+    #[error("the prompt on stdin is not valid UTF-8; convert it to UTF-8")]
     NotText,
     #[error("stdin cannot be read: {0}")]
     Unreadable(std::io::Error),

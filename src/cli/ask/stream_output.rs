@@ -21,7 +21,7 @@ pub(super) struct StreamOutput<'a> {
 /// Shows a progress message until it is dropped.
 pub(super) fn waiting_progress() -> Progress {
     let progress = Progress::new();
-    progress.update("asking …");
+    progress.update("waiting for the model …");
     progress
 }
 

@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Error;
+use crate::cli::json_output;
 use crate::config::{self, ApprovalCandidate, ApprovalFile, ContentHash, Sources, WrittenKey};
 use crate::util::sanitize::{escape_unsafe, sanitize_line};
 use crate::util::shell_quote::shell_quote;
@@ -32,7 +33,7 @@ pub struct Trust {
     /// Show the settings in the file without approving it
     #[arg(long, conflicts_with = "list")]
     pub dry_run: bool,
-    /// Print one JSON object
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -46,7 +47,7 @@ pub struct Untrust {
     /// Project folder; defaults to the working directory
     #[arg(value_name = "DIR")]
     pub folder: Option<PathBuf>,
-    /// Print one JSON object
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -80,7 +81,7 @@ pub(super) fn trust(options: &Trust, sources: &Sources, out: &mut dyn Write) -> 
     }
     let is_approved = was_approved || !options.dry_run;
     if options.json {
-        writeln!(out, "{:#}", reply(&candidate, is_approved, &superseded))?;
+        json_output::write(&reply(&candidate, is_approved, &superseded), out)?;
     } else if options.dry_run {
         let state = if is_approved { "approved" } else { "not approved" };
         writeln!(out, "This content is {state}; `--dry-run` changes nothing.")?;
@@ -102,7 +103,7 @@ pub(super) fn untrust(options: &Untrust, sources: &Sources, out: &mut dyn Write)
     let folder = std::fs::canonicalize(&folder).unwrap_or(folder);
     let withdrawn = approvals.withdraw(&folder)?;
     if options.json {
-        writeln!(out, "{:#}", json!({ "success": true, "withdrawn": withdrawn }))?;
+        json_output::write(&json!({ "success": true, "withdrawn": withdrawn }), out)?;
     } else if withdrawn.is_empty() {
         writeln!(out, "No file in {} was approved.", shown(&folder))?;
     }
@@ -147,7 +148,7 @@ fn list(approvals: &ApprovalFile, json: bool, out: &mut dyn Write) -> Result<(),
     let files = approvals.read()?.into_iter().map(|(path, hash)| (state(&path, &hash), path, hash));
     if json {
         let files = files.map(|(state, path, hash)| json!({ "path": path, "sha256": hash.as_str(), "state": state }));
-        writeln!(out, "{:#}", json!({ "files": files.collect::<Vec<_>>() }))?;
+        json_output::write(&json!({ "files": files.collect::<Vec<_>>() }), out)?;
         return Ok(());
     }
     let mut is_empty = true;

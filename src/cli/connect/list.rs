@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Connect;
 use crate::cli::table::{Align, write_table};
-use crate::cli::{CommandResult, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize_line, terminal};
 use crate::connect::{self, ClientDirs, EntryLocation, McpClient, entry};
 
 /// Inspection result of a client.
@@ -35,18 +35,20 @@ pub(super) fn run(command: &Connect, places: &ClientDirs, out: &mut dyn Write) -
         McpClient::ALL.into_iter().map(|client| inspect(client, &command.name, places)).collect();
     if command.json {
         let told: Vec<Value> = clients.iter().map(|looked| to_json(looked, &command.name)).collect();
-        writeln!(out, "{:#}", json!({ "clients": told }))?;
+        json_output::write(&json!({ "clients": told }), out)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let heading = ["CLIENT", "INSTALLED", "CONNECTED", "FILE"].map(|name| (name, Align::Left));
+    let [client, installed, connected] = ["CLIENT", "INSTALLED", "SET UP"].map(|name| (name, Align::Left));
+    let heading = [client, installed, connected, ("FILE", Align::Wrap)];
     let rows: Vec<Vec<String>> = clients.iter().map(row).collect();
     write_table(&heading, &rows, out)?;
     writeln!(out)?;
     let problems = clients.iter().filter_map(|looked| Some((looked.client, problem(looked, &command.name)?)));
     for (client, problem) in problems {
-        writeln!(out, "{}: {}", client.id(), sanitize_line(&problem))?;
+        terminal::write_wrapped(&format!("{}: {}", client.id(), sanitize_line(&problem)), 2, out)?;
     }
-    writeln!(out, "`corbie connect CLIENT` shows what a client has to read, and `--write` writes it.")?;
+    let hint = "`corbie connect CLIENT` prints the snippet for a client's configuration; `--write` writes it.";
+    terminal::write_wrapped(hint, 0, out)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -71,7 +73,7 @@ fn row(looked: &ClientStatus) -> Vec<String> {
         ConnectionState::Unknown => "no",
         ConnectionState::MissingProgram(_) => "program missing",
         ConnectionState::EmptyEntry => "incomplete",
-        ConnectionState::Disabled => "switched off",
+        ConnectionState::Disabled => "disabled",
         ConnectionState::Unreadable(_) => "unreadable",
     };
     let installed = if looked.installed { "yes" } else { "no" };
@@ -104,10 +106,10 @@ fn problem(looked: &ClientStatus, name: &str) -> Option<String> {
     match &looked.state {
         ConnectionState::Connected | ConnectionState::Unknown => None,
         ConnectionState::MissingProgram(program) => {
-            Some(format!("it starts `{program}`, which is not there; {again} puts this program in its place"))
+            Some(format!("its program `{program}` does not exist; {again} replaces it"))
         }
-        ConnectionState::EmptyEntry => Some(format!("its entry has neither `command` nor `url`; {again} puts them in")),
-        ConnectionState::Disabled => Some(format!("its entry is switched off in {}", looked.file.display())),
+        ConnectionState::EmptyEntry => Some(format!("its entry has neither `command` nor `url`; {again} replaces it")),
+        ConnectionState::Disabled => Some(format!("its entry is disabled in {}", looked.file.display())),
         ConnectionState::Unreadable(error) => Some(error.to_string()),
     }
 }

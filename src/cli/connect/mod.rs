@@ -11,17 +11,20 @@ use corbie_mcp::TrustLevel;
 use serde_json::{Map, Value, json};
 
 use super::exit::UsageError;
-use super::{CommandResult, sanitize_line};
-use crate::config::Sources;
+use super::{CommandResult, json_output, sanitize_line};
+use crate::config::tool_selection::ToolSelection;
+use crate::config::{self, Scope, Sources, State};
 use crate::connect::file::NewFilePermissions;
 use crate::connect::{self, ClientDirs, Connection, EntryLocation, McpClient, OtherContent, PendingEdit, diff};
+use crate::running_servers::{self, RunningServer};
+use crate::util::os_error::FILE_NOT_FOUND;
 use crate::util::shell_quote::shell_quote;
 
 const EXAMPLES: &str = "Examples:
-  corbie connect                                # which clients are there, and which know corbie
-  corbie connect claude-desktop                 # what to paste, and where
-  corbie connect claude-desktop --write         # write it there, after a backup
-  corbie connect codex --remove                 # take it out again";
+  corbie connect                                # list clients and their status
+  corbie connect claude-desktop                 # print the entry and where to add it
+  corbie connect claude-desktop --write         # write the entry, after a backup
+  corbie connect codex --remove                 # remove the entry";
 
 /// Default endpoint of `corbie serve`.
 const DEFAULT_URL: &str = "http://localhost:8090/mcp";
@@ -47,9 +50,13 @@ pub(super) struct Connect {
     /// Name of the entry: letters, digits, `-` and `_`
     #[arg(long, default_value = DEFAULT_NAME, value_parser = name)]
     name: String,
-    /// Connect to a running server, instead of having the client start one
-    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = DEFAULT_URL, value_parser = url)]
-    url: Option<String>,
+    /// Connect to a running server, instead of having the client start one. Without a value, the URL of the server that
+    /// is running now
+    #[arg(long, value_name = "URL", value_parser = url)]
+    url: Option<Option<String>>,
+    /// Tools that the client lists: a profile (all, knowledge, classify, gateway) or names, separated by commas
+    #[arg(long, value_name = "TOOLS", conflicts_with_all = ["url", "remove"], value_parser = tools)]
+    tools: Option<String>,
     /// Configuration file of the client, instead of its default location
     #[arg(long, value_name = "PATH", requires = "client")]
     file: Option<PathBuf>,
@@ -63,20 +70,22 @@ pub(super) struct Connect {
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("`{}` is not there, and the client could not start corbie with it", .0.display())]
+    #[error("`{}`: {FILE_NOT_FOUND}; the client could not start corbie with it", .0.display())]
     NoConfig(PathBuf),
-    #[error("`{}` cannot be written into a client's file, as it is not UTF-8; move it", .0.display())]
+    #[error("the path `{}` is not UTF-8 and cannot be written to a client's file; move the file", .0.display())]
     NotUtf8(PathBuf),
 }
 
 fn no_url(client: McpClient) -> UsageError {
     let title = client.title();
-    UsageError::Line(format!("{title} takes no URL in its file; leave `--url` out, and it starts corbie itself"))
+    UsageError::Line(format!("{title} does not support URLs in its configuration file; omit `--url`"))
 }
 
 fn no_project(client: McpClient) -> UsageError {
     let title = client.title();
-    UsageError::Line(format!("{title} has no file for a project; leave `--project` out, or name a file with `--file`"))
+    UsageError::Line(format!(
+        "{title} has no project configuration file; omit `--project`, or specify a file with `--file`"
+    ))
 }
 
 /// `sources` and `trust` are the options given before or after the command; the client starts corbie with the same
@@ -99,21 +108,25 @@ pub(super) fn run(
         return remove(command, &place, out);
     }
     let connection = connection(command, client, sources, trust)?;
+    let warning = ignored_settings(&connection, sources);
+    if let Some(warning) = warning.as_ref().filter(|_| !command.json) {
+        writeln!(std::io::stderr(), "corbie: warning: {}", sanitize_line(warning))?;
+    }
     let entry = connection.entry(client);
     let change = match connect::plan_add(&place, &entry) {
         Err(error) if error.is_content_error() => return show_manual_steps(command, &place, &connection, error, out),
         change => change?,
     };
     if command.write || command.dry_run {
-        return write(command, &place, &change, Some(&entry), out);
+        return write(command, &place, &change, Some(&entry), warning.as_deref(), out);
     }
     if command.json {
-        let told = to_json(&place, &change, Some(&entry), None);
-        writeln!(out, "{told:#}")?;
+        let told = to_json(&place, &change, Some(&entry), warning.as_deref(), None);
+        json_output::write(&told, out)?;
         return Ok(ExitCode::SUCCESS);
     }
     if change.is_noop() {
-        writeln!(out, "{} is connected already: `{}` in {}", client.title(), place.name, place.file.display())?;
+        writeln!(out, "{} is already set up: `{}` in {}", client.title(), place.name, place.file.display())?;
         return Ok(ExitCode::SUCCESS);
     }
     show(&place, &change, &connection, &write_command(command, sources, trust), out)
@@ -132,17 +145,16 @@ fn show(
     let beside = change.other_content(place)?;
     let (where_to, text) = match beside {
         _ if change.existed => {
-            let told = format!("Change the entry in {path}: `{name}` under `{key}`; what else stands in it may stay");
+            let told = format!("Change the entry `{name}` under `{key}` in {path}; its other members can stay");
             (told, connection.member(client, name))
         }
         OtherContent::Nothing => (format!("Paste this into {path}"), connection.snippet(client, name)),
-        OtherContent::Settings => (
-            format!("{path} has other settings: add `{key}` to them, and leave them as they are"),
-            connection.section(client, name),
-        ),
+        OtherContent::Settings => {
+            (format!("Add `{key}` to {path}, next to the other settings"), connection.section(client, name))
+        }
         OtherContent::Servers(count) => {
             let others = if count == 1 { "another server".to_owned() } else { format!("{count} other servers") };
-            let told = format!("{path} has {others}: add `{name}` beside, under `{key}`");
+            let told = format!("Add `{name}` under `{key}` in {path}, next to {others}");
             let text = match change.is_inline(place) {
                 true => connection.inline_member(client, name),
                 false => connection.member(client, name),
@@ -150,9 +162,9 @@ fn show(
             (told, text)
         }
     };
-    let written = if beside == OtherContent::Nothing { "written there" } else { "merged, with all else left as it is" };
+    let effect = if change.file.exists() { "changes nothing else in the file" } else { "creates the file" };
     writeln!(out, "{where_to}\n\n{}", text.trim_end())?;
-    writeln!(out, "\nor have it {written}:\n\n  {again}\n\n{}", client.next_step())?;
+    writeln!(out, "\nOr run this command, which {effect}:\n\n  {again}\n\n{}", client.next_step())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -176,22 +188,22 @@ fn show_manual_steps(
             "entry": connection.entry(client),
             "snippet": snippet,
         });
-        writeln!(out, "{told}")?;
+        json_output::write(&told, out)?;
         return Ok(ExitCode::FAILURE);
     }
     let (path, name) = (place.file.display(), &place.name);
     let member = connection.member(client, name);
-    writeln!(out, "Once {path} is put right, `{name}` belongs into it, under `{key}`:\n\n{}\n", member.trim_end())?;
+    writeln!(out, "After correcting {path}, add `{name}` under `{key}`:\n\n{}\n", member.trim_end())?;
     Err(error.into())
 }
 
 fn remove(command: &Connect, place: &EntryLocation, out: &mut dyn Write) -> CommandResult {
     let change = connect::plan_remove(place)?;
     if !change.existed && !command.json {
-        writeln!(out, "There is no `{}` in {}; nothing was changed", place.name, place.file.display())?;
+        writeln!(out, "No entry `{}` in {}. Nothing changed.", place.name, place.file.display())?;
         return Ok(ExitCode::SUCCESS);
     }
-    write(command, place, &change, None, out)
+    write(command, place, &change, None, None, out)
 }
 
 /// Shows the change, and makes it unless this is a dry run.
@@ -200,39 +212,40 @@ fn write(
     place: &EntryLocation,
     change: &PendingEdit,
     entry: Option<&Map<String, Value>>,
+    warning: Option<&str>,
     out: &mut dyn Write,
 ) -> CommandResult {
     let path = place.file.display();
     if !command.json {
         if change.is_noop() {
             let title = place.client.title();
-            writeln!(out, "{title} is connected already: `{}` in {path}; nothing was changed", place.name)?;
+            writeln!(out, "{title} is already set up: `{}` in {path}. Nothing changed.", place.name)?;
             return Ok(ExitCode::SUCCESS);
         }
         write!(out, "{}", unified_diff(place, change))?;
     }
     if command.dry_run || change.is_noop() {
         if command.json {
-            writeln!(out, "{:#}", to_json(place, change, entry, None))?;
+            json_output::write(&to_json(place, change, entry, warning, None), out)?;
         } else {
-            writeln!(out, "\nNothing was changed")?;
+            writeln!(out, "\nDry run: nothing changed.")?;
         }
         return Ok(ExitCode::SUCCESS);
     }
     let readers = if command.project { NewFilePermissions::Default } else { NewFilePermissions::OwnerOnly };
     let backup = change.file.replace(&change.text, readers)?;
     if command.json {
-        writeln!(out, "{:#}", to_json(place, change, entry, Some(backup.as_deref())))?;
+        json_output::write(&to_json(place, change, entry, warning, Some(backup.as_deref())), out)?;
         return Ok(ExitCode::SUCCESS);
     }
     writeln!(out, "\nWrote {path}")?;
     if let Some(backup) = backup {
-        writeln!(out, "The file as it was is in {}", backup.display())?;
+        writeln!(out, "Backup: {}", backup.display())?;
     }
     writeln!(
         out,
         "{}",
-        if entry.is_some() { place.client.next_step() } else { "Restart the client to be rid of it." }
+        if entry.is_some() { place.client.next_step() } else { "Restart the client to apply the change." }
     )?;
     Ok(ExitCode::SUCCESS)
 }
@@ -242,6 +255,7 @@ fn to_json(
     place: &EntryLocation,
     change: &PendingEdit,
     entry: Option<&Map<String, Value>>,
+    warning: Option<&str>,
     written: Option<Option<&Path>>,
 ) -> Value {
     let state = match (change.is_noop(), change.existed) {
@@ -250,7 +264,7 @@ fn to_json(
         (false, true) => "there",
         (_, false) => "absent",
     };
-    json!({
+    let mut told = json!({
         "client": place.client.id(),
         "name": place.name,
         "file": place.file,
@@ -260,7 +274,11 @@ fn to_json(
         "diff": unified_diff(place, change),
         "written": written.is_some(),
         "backup": written.flatten(),
-    })
+    });
+    if let Some(warning) = warning {
+        told["warning"] = warning.into();
+    }
+    told
 }
 
 fn unified_diff(place: &EntryLocation, change: &PendingEdit) -> String {
@@ -273,9 +291,9 @@ fn connection(
     sources: &Sources,
     trust: Option<TrustLevel>,
 ) -> Result<Connection, Box<dyn std::error::Error>> {
-    if let Some(url) = &command.url {
+    if let Some(url) = command.server_url(sources) {
         return match client.supports_url() {
-            true => Ok(Connection::Url(url.clone())),
+            true => Ok(Connection::Url(url)),
             false => Err(no_url(client).into()),
         };
     }
@@ -291,7 +309,36 @@ fn connection(
     if let Some(trust) = trust {
         arguments.extend(["--trust".to_owned(), trust.as_str().to_owned()]);
     }
+    if let Some(tools) = &command.tools {
+        arguments.extend(["--tools".to_owned(), tools.clone()]);
+    }
     Ok(Connection::Program { command: text(&std::env::current_exe()?)?, arguments })
+}
+
+impl Connect {
+    /// The URL of `--url`; without a value, that of the running server.
+    fn server_url(&self, sources: &Sources) -> Option<String> {
+        self.url.as_ref().map(|url| {
+            let running = || {
+                let servers = running_servers::find(&sources.variables);
+                servers.iter().find_map(RunningServer::web_url).map(str::to_owned)
+            };
+            url.clone().or_else(running).unwrap_or_else(|| DEFAULT_URL.to_owned())
+        })
+    }
+}
+
+/// A warning if the working directory has settings that the client does not get: it starts corbie in another folder.
+fn ignored_settings(connection: &Connection, sources: &Sources) -> Option<String> {
+    let Connection::Program { .. } = connection else { return None };
+    let layers = config::layers(sources);
+    let project = layers.iter().find(|layer| layer.scope == Scope::Project && layer.state == State::Active)?;
+    let path = project.path.display().to_string();
+    Some(format!(
+        "the settings in `{path}` do not apply to the client, which does not start corbie in this folder; if it should use \
+         them, add `--config {}`",
+        shell_quote(&path)
+    ))
 }
 
 fn text(path: &Path) -> Result<String, Error> {
@@ -305,10 +352,11 @@ fn write_command(command: &Connect, sources: &Sources, trust: Option<TrustLevel>
     if command.name != DEFAULT_NAME {
         words.extend(["--name".to_owned(), command.name.clone()]);
     }
-    if let Some(url) = &command.url {
+    if let Some(url) = command.server_url(sources) {
         words.push("--url".to_owned());
-        words.extend((url != DEFAULT_URL).then(|| shell_quote(url)));
+        words.extend((url != DEFAULT_URL).then(|| shell_quote(&url)));
     }
+    words.extend(command.tools.iter().flat_map(|tools| ["--tools".to_owned(), tools.clone()]));
     let path = |flag: &str, path: &Path| [flag.to_owned(), shell_quote(&path.display().to_string())];
     words.extend(command.file.iter().flat_map(|file| path("--file", file)));
     words.extend(command.project.then(|| "--project".to_owned()));
@@ -318,11 +366,19 @@ fn write_command(command: &Connect, sources: &Sources, trust: Option<TrustLevel>
     words.join(" ")
 }
 
+/// Refuses unknown names, which would only show when the client starts corbie.
+fn tools(text: &str) -> Result<String, String> {
+    match ToolSelection::of_text(text).mistakes().into_iter().next() {
+        None => Ok(text.to_owned()),
+        Some(mistake) => Err(mistake),
+    }
+}
+
 fn name(name: &str) -> Result<String, String> {
     let is_fine = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
     match (1..=MAX_NAME_LEN).contains(&name.len()) && name.chars().all(is_fine) {
         true => Ok(name.to_owned()),
-        false => Err(format!("use 1 to {MAX_NAME_LEN} letters, digits, `-` and `_`")),
+        false => Err(format!("must have 1 to {MAX_NAME_LEN} letters, digits, `-` and `_`")),
     }
 }
 
@@ -333,6 +389,6 @@ fn url(text: &str) -> Result<String, String> {
             Ok(format!("{}/mcp", text.trim_end_matches('/')))
         }
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
-        _ => Err(format!("use a URL such as {DEFAULT_URL}, or none")),
+        _ => Err(format!("not a URL; use one such as {DEFAULT_URL}, or omit the value")),
     }
 }

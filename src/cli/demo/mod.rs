@@ -22,7 +22,7 @@ use self::output::DemoOutput;
 use self::signals::{INTERRUPTED, ShutdownRequest, Signals};
 use self::workdir::Workdir;
 use super::knowledge::backend::Backend;
-use super::{CommandResult, ask, serve};
+use super::{CommandResult, ask, json_output, serve};
 use crate::config::LoadedConfig;
 use crate::config::log::LogFormat;
 use crate::telemetry;
@@ -45,16 +45,16 @@ pub(super) struct Demo {
 
 const EXAMPLES: &str = "\
 Examples:
-  corbie demo                 # shows what corbie does, in a few seconds
-  corbie demo --serve         # and leaves a console open to try more
+  corbie demo                 # runs for a few seconds
+  corbie demo --serve         # then serves the web console
   corbie demo --serve --port 8099
-  corbie demo --json          # the same for programs";
+  corbie demo --json";
 
 /// Suggested next steps, printed at the end.
 const NEXT_STEPS: [(&str, &str); 3] = [
-    ("corbie add ~/Documents", "make your own documents searchable"),
-    ("corbie serve", "open the console on them, and let clients connect"),
-    ("corbie connect claude-desktop", "have your MCP client use corbie"),
+    ("corbie add ~/Documents", "add your own documents"),
+    ("corbie serve", "start the server and the web console"),
+    ("corbie connect claude-desktop", "set up an MCP client"),
 ];
 
 /// Lets the system choose a free port.
@@ -117,7 +117,7 @@ fn show(
 
 /// Prompts whether to open the console; the default is no.
 async fn confirm_console(ending: &ShutdownRequest, out: &mut dyn Write) -> std::io::Result<bool> {
-    write!(out, "\nOpen the console on these documents? [y/N] ")?;
+    write!(out, "\nOpen the web console with these documents? [y/N] ")?;
     out.flush()?;
     let answer = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
@@ -144,9 +144,12 @@ fn console(loaded: &LoadedConfig, held: TcpListener, json: bool, out: &mut dyn W
     // Another process is unlikely to take the port in the short time until it is bound again.
     drop(held);
     if json {
-        writeln!(out, "{}", serde_json::json!({ "url": format!("http://127.0.0.1:{port}/") }))?;
+        json_output::write(&serde_json::json!({ "url": format!("http://127.0.0.1:{port}/") }), out)?;
     } else {
-        writeln!(out, "\nThe console is at http://127.0.0.1:{port}/\nCtrl-C ends it and removes everything.")?;
+        writeln!(
+            out,
+            "\nWeb console: http://127.0.0.1:{port}/\nPress Ctrl-C to stop the server and remove all files."
+        )?;
     }
     out.flush()?;
     serve::serve(loaded, &[port], serve::Transports::Http)

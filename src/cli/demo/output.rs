@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use super::script::DemoReport;
 use crate::cli::sanitized_stdout::{BOLD, DIM, RESET};
+use crate::cli::{json_output, terminal};
 use crate::colour;
 
 pub(super) struct DemoOutput<'a> {
@@ -25,7 +26,10 @@ impl DemoOutput<'_> {
         if self.json {
             return Ok(());
         }
-        writeln!(self.out, "A look at corbie: offline, in a temporary folder that is removed in the end.")
+        writeln!(
+            self.out,
+            "Demonstration on sample documents: offline, in a temporary folder that is removed at the end."
+        )
     }
 
     /// Printed before the step, so that the user sees which step takes time.
@@ -44,7 +48,7 @@ impl DemoOutput<'_> {
             return Ok(());
         }
         for line in lines {
-            writeln!(self.out, "     {line}")?;
+            self.write_indented(line)?;
         }
         let took = self.styled_text(DIM, &format_seconds(seconds));
         writeln!(self.out, "     {took}")?;
@@ -53,16 +57,28 @@ impl DemoOutput<'_> {
 
     pub(super) fn end(&mut self, report: &DemoReport, next: &[(&str, &str)]) -> io::Result<()> {
         if self.json {
-            writeln!(self.out, "{}", serde_json::to_string(report)?)?;
+            json_output::write(report, self.out)?;
             return self.out.flush();
         }
-        writeln!(self.out, "\nThat took {}. What next?", format_seconds(report.seconds))?;
+        writeln!(self.out, "\nFinished in {}. Next steps:", format_seconds(report.seconds))?;
         let width = next.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
         for (command, why) in next {
             let padded = self.styled_text(BOLD, &format!("{command:<width$}"));
             writeln!(self.out, "     $ {padded}   {why}")?;
         }
         self.out.flush()
+    }
+
+    /// Writes a line below a step, wrapped on a terminal.
+    fn write_indented(&mut self, line: &str) -> io::Result<()> {
+        const INDENT: usize = 5;
+        let own = line.len() - line.trim_start().len();
+        match terminal::stdout_columns().filter(|columns| INDENT + terminal::width(line) > *columns) {
+            None => writeln!(self.out, "{:INDENT$}{line}", ""),
+            Some(columns) => terminal::wrap(line, columns.saturating_sub(INDENT + own))
+                .iter()
+                .try_for_each(|line| writeln!(self.out, "{:1$}{line}", "", INDENT + own)),
+        }
     }
 
     fn styled_text(&self, mark: &str, text: &str) -> String {
@@ -83,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_in_the_unit_that_suits_them() {
+    fn times_have_a_suitable_unit() {
         assert_eq!([0.000_31, 0.0424, 3.12].map(format_seconds), ["310 µs", "42 ms", "3.1 s"]);
     }
 }

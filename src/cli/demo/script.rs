@@ -32,33 +32,36 @@ pub(super) struct StepReport {
 }
 
 const SCRIPT: [ScriptedStep; 8] = [
-    ScriptedStep { title: "Add the papers of a small museum: seven files, seven formats", step: DemoStep::Add(FOLDER) },
     ScriptedStep {
-        title: "Find the paragraph that answers a question, with file and page",
+        title: "Add the documents of a small museum: seven files, seven formats",
+        step: DemoStep::Add(FOLDER),
+    },
+    ScriptedStep {
+        title: "Search for the passage that answers a question, with file and page",
         step: DemoStep::Search("how many people may be in the lamp room at once"),
     },
     ScriptedStep {
-        title: "By what it means, in other words than the document's",
+        title: "Search by meaning, with words that the document does not contain",
         step: DemoStep::Search("can another museum borrow the big lens"),
     },
     ScriptedStep {
-        title: "In a picture, too: its words were read by the OCR inside",
+        title: "Search in an image whose text was recognized by the built-in OCR",
         step: DemoStep::Search("when is the foghorn sounded"),
     },
     ScriptedStep {
-        title: "Answer from the documents, with sources (by a mock: it repeats the question, a real model would answer it)",
+        title: "Answer from the documents, with sources (the mock model only repeats the question)",
         step: DemoStep::Ask("who was the first keeper of the light"),
     },
     ScriptedStep {
-        title: "Tell what a question is about, by the model inside",
+        title: "Classify a question with the built-in model",
         step: DemoStep::Classify("Why does a glass prism split white light into colours?"),
     },
     ScriptedStep {
-        title: "Another one, now that the model is loaded",
+        title: "Classify another one, with the model loaded",
         step: DemoStep::Classify("Which emperor came after Augustus?"),
     },
     ScriptedStep {
-        title: "Explain where a prompt would go, and why, before anybody is asked",
+        title: "Explain the routing of a prompt without sending it",
         step: DemoStep::Explain(
             "Prove that the square root of two is irrational, and explain why the same argument does not work for the square \
              root of four",

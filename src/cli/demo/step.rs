@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::workdir::Workdir;
 use crate::cli::knowledge::backend::Backend;
 use crate::cli::knowledge::search::source_line as stands;
-use crate::cli::knowledge::snippet::{SnippetStyle, snippet};
+use crate::cli::knowledge::snippet::{SnippetStyle, passage_text, snippet};
 use crate::cli::knowledge::text;
 use crate::cli::sanitize_line;
 
@@ -28,6 +28,8 @@ pub(super) struct StepResult {
     pub(super) result: Value,
 }
 
+/// Indentation of all output of a step.
+const OUTPUT_INDENT: usize = 5;
 /// Maximum characters of an answer that are shown.
 const MAX_ANSWER_CHARS: usize = 160;
 /// Maximum number of sources shown.
@@ -72,9 +74,7 @@ fn added_lines(result: &Value) -> Result<Vec<String>, String> {
     let (total, added) = (number("files_total"), number("added"));
     match total == added && total > 0 {
         true => Ok(vec![format!("{added} files added: {}", files(result))]),
-        false => {
-            Err(format!("of {total} sample documents, {added} could be added; `corbie status` may tell what is wrong"))
-        }
+        false => Err(format!("only {added} of {total} sample documents were added; run `corbie doctor`")),
     }
 }
 
@@ -87,13 +87,13 @@ fn files(result: &Value) -> String {
 
 fn file_label(file: &Value) -> String {
     let name = sanitize_line(text(file, "filename"));
-    if text(file, "processing_method") == "text_extraction" { name } else { format!("{name} (by OCR)") }
+    if text(file, "processing_method") == "text_extraction" { name } else { format!("{name} (OCR)") }
 }
 
 fn search_lines(result: &Value, query: &str) -> Vec<String> {
     let Some(best) = result["results"].get(0) else { return vec![sanitize_line(text(result, "message"))] };
     let mut lines = vec![stands(best)];
-    lines.extend(snippet(text(best, "chunk_text"), query, SnippetStyle { bold: false, indent: 2 }));
+    lines.extend(snippet(&passage_text(best), query, SnippetStyle::new(false, 2).within(OUTPUT_INDENT)));
     lines
 }
 
@@ -109,17 +109,17 @@ fn answer_lines(result: &Value) -> Vec<String> {
 
 fn classification_lines(result: &Value) -> Vec<String> {
     let sure = 100.0 * result["confidence"].as_f64().unwrap_or_default();
-    vec![format!("{}, {sure:.1} % sure; decided by {}", text(result, "category"), text(result, "method"))]
+    vec![format!("{} (confidence {sure:.1} %, method {})", text(result, "category"), text(result, "method"))]
 }
 
 fn explanation_lines(result: &Value) -> Vec<String> {
     let mut lines = classification_lines(result);
-    let reasons = if result["use_reasoning"] == true { "it should think first" } else { "it need not think first" };
+    let reasons = if result["use_reasoning"] == true { "with reasoning" } else { "without reasoning" };
     for (place, candidate) in result["candidates"].as_array().into_iter().flatten().enumerate() {
         let (provider, model, why) = (text(candidate, "provider"), text(candidate, "model"), text(candidate, "reason"));
         lines.push(match place {
-            0 => format!("asked: {provider}/{model} ({why}); {reasons}"),
-            _ => format!("then: {provider}/{model} ({why})"),
+            0 => format!("model: {provider}/{model} ({why}), {reasons}"),
+            _ => format!("failover: {provider}/{model} ({why})"),
         });
     }
     lines

@@ -25,7 +25,7 @@ impl Workdir {
         let within = std::path::absolute(std::env::temp_dir())?;
         // Settings are UTF-8, including paths.
         if within.to_str().is_none() {
-            let why = "the name of the folder for temporary files is not Unicode; name another one with TMPDIR";
+            let why = "the path of the temporary folder is not UTF-8; set TMPDIR to another folder";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let place = Workdir(tempfile::Builder::new().prefix("corbie-demo-").tempdir_in(within)?);
@@ -70,7 +70,10 @@ impl Workdir {
     pub(super) fn remove(self) -> io::Result<()> {
         let folder = self.0.keep();
         remove(&folder).map_err(|error| {
-            io::Error::new(error.kind(), format!("{} cannot be removed: {error}; remove it yourself", folder.display()))
+            io::Error::new(
+                error.kind(),
+                format!("`{}` cannot be removed: {error}; remove it manually", folder.display()),
+            )
         })
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use corbie_extract::Format;
 
 use crate::cli::formats;
+use crate::util::os_error::FILE_NOT_FOUND;
 use crate::workers;
 
 /// Why a file was not read.
@@ -14,9 +15,9 @@ use crate::workers;
 pub(super) enum FileError {
     #[error("{}", formats::unsupported(.0))]
     Unsupported(String),
-    #[error("this is a folder; name the files in it, such as `{0}/*.pdf`")]
+    #[error("this is a folder; specify its files, such as `{0}/*.pdf`")]
     Folder(String),
-    #[error("there is no such file; check its path")]
+    #[error("{FILE_NOT_FOUND}; check the path")]
     Missing,
     #[error("the file cannot be opened: {0}")]
     Unreadable(io::Error),

@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use futures_util::{StreamExt, stream};
 
 use super::exit::UsageError;
-use super::progress::Progress;
+use super::progress::{Progress, bar_line};
 use super::{CommandResult, formats, sanitize_line};
 use crate::app;
 use crate::config::LoadedConfig;
@@ -96,7 +96,7 @@ impl Extract {
         let is_value = |file: &&PathBuf| OcrArg::from_str(&file.to_string_lossy(), false).is_ok() && !file.exists();
         match self.files.iter().find(is_value) {
             Some(value) => {
-                Err(UsageError::Value(format!("`{0}` is no file; did you mean `--ocr={0}`?", value.display())))
+                Err(UsageError::Value(format!("`{0}` is not a file; did you mean `--ocr={0}`?", value.display())))
             }
             None => Ok(()),
         }
@@ -166,17 +166,16 @@ struct PageProgress {
 
 impl ExtractProgress {
     fn page(&self, file: &Path, PageProgress { pages, of, ocr_page: looking }: PageProgress) {
-        const WIDTH: u32 = 20;
-        let filled = of.map_or(0, |of| (pages * WIDTH).checked_div(of).unwrap_or_default().min(WIDTH)) as usize;
-        let bar = format!("{:.<width$}", "#".repeat(filled), width = WIDTH as usize);
+        let share = of.map_or(0.0, |of| f64::from(pages) / f64::from(of.max(1)));
         let of = of.map(|of| format!(" of {of}")).unwrap_or_default();
-        let looking = if looking > pages { format!(", looking at page {looking}") } else { String::new() };
+        let looking = if looking > pages { format!(", OCR of page {looking}") } else { String::new() };
         let files = match self.files {
             1 => String::new(),
             files => format!(" ({} of {files} files done)", self.finished),
         };
         let name = sanitize_line(&file.file_name().unwrap_or_default().to_string_lossy());
-        self.progress.update(&format!("[{bar}] {name}: {pages}{of} pages{looking}{files}"));
+        let step = format!("{name}: {pages}{of} pages{looking}{files}");
+        self.progress.update_with(|columns| bar_line(share, &step, "", columns));
     }
 
     fn end_file(&mut self) {

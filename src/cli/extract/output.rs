@@ -5,12 +5,13 @@ use std::io::{self, BufWriter, Write};
 use corbie_extract::{Document, ExtractionMethod, Format, Metadata, Page, Warning, is_legible};
 use serde::{Serialize, Serializer};
 
-use super::super::sanitize_line;
+use super::super::{json_output, sanitize_line};
 use super::file::FileError;
+use crate::util::os_error::plain_message;
 use crate::workers::{Error, Extraction};
 
 /// Advice if Tesseract fails. The error text itself is stable, because programs may match it (K-31).
-const NO_OCR: &str = "install Tesseract, or name it in `ocr.tesseract`; `ocr.engine: builtin` needs nothing";
+const NO_OCR: &str = "install Tesseract, set `ocr.tesseract` to its path, or use `ocr.engine: builtin`";
 
 pub(super) struct ExtractOutput {
     pub(super) markdown: bool,
@@ -70,12 +71,12 @@ impl ExtractOutput {
             .filter(|error| matches!(error, FileError::Worker(Error::Ocr(why)) if why.starts_with("Tesseract")))
             .map(|_| NO_OCR.to_owned());
         notes.extend(error.map(|error| match pages {
-            2.. if !is_no_text(&error) => format!("{pages} pages were read, but not all: {error}"),
+            2.. if !is_no_text(&error) => format!("only {pages} pages were read: {error}"),
             _ => error.to_string(),
         }));
         notes.extend(next);
         for note in notes {
-            writeln!(io::stderr(), "corbie: {}: {}", sanitize_line(file), sanitize_line(&note))?;
+            writeln!(io::stderr(), "corbie: {}: {}", sanitize_line(file), sanitize_line(&plain_message(&note)))?;
         }
         Ok(())
     }
@@ -99,7 +100,7 @@ fn unread_pages_warning(document: &Document) -> Option<String> {
     let unread = |page: &&Page| page.scanned && page.confidence.is_none() && !is_legible(&page.text());
     let pages: Vec<String> = document.pages.iter().filter(unread).map(|page| page.number.to_string()).collect();
     let is_picture = document.method == ExtractionMethod::ImageAnalysis;
-    (!pages.is_empty() && !is_picture).then(|| format!("pages that show more than was read: {}", pages.join(", ")))
+    (!pages.is_empty() && !is_picture).then(|| format!("pages with images that were not read: {}", pages.join(", ")))
 }
 
 /// One line of `--json` output.
@@ -153,10 +154,9 @@ fn write_line(file: &str, read: Option<&Document>, error: Option<&FileError>, ou
     });
     let error = error.map(|error| ErrorOutput {
         error: error.kind(),
-        message: error.to_string(),
+        message: plain_message(&error.to_string()).into_owned(),
         partial: read.is_some_and(Document::has_text),
     });
-    serde_json::to_writer(&mut *out, &FileLine { file, document, error })?;
-    writeln!(out)?;
+    json_output::write(&FileLine { file, document, error }, out)?;
     out.flush()
 }

@@ -13,8 +13,9 @@ use super::import_summary::ImportSummary;
 use super::interrupt::Interrupt;
 use super::{CommonOptions, counted, number, paths, resumed_tasks, text};
 use crate::cli::exit::INTERRUPTED;
-use crate::cli::progress::{self, Progress};
-use crate::cli::{CommandResult, formats, sanitize_line, value_parsers};
+use crate::cli::progress::{self, Progress, bar_line};
+use crate::cli::{CommandResult, formats, json_output, sanitize_line, value_parsers};
+use crate::util::os_error::plain_message;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -61,6 +62,8 @@ const INITIAL_POLL_INTERVAL: Duration = Duration::from_millis(20);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Interval of progress lines if stderr is not a terminal.
 const PROGRESS_LINE_INTERVAL: Duration = Duration::from_secs(10);
+/// Width of these lines.
+const LOG_LINE_COLUMNS: usize = 120;
 
 pub(super) async fn run(command: &Add, peer: &Backend, interrupt: &Interrupt, out: &mut dyn Write) -> CommandResult {
     let (paths, metadata) = (paths::resolve(&command.paths)?, command.metadata());
@@ -79,7 +82,7 @@ pub(super) async fn run(command: &Add, peer: &Backend, interrupt: &Interrupt, ou
         match wait(peer, text(&reply, "task_id"), interrupt).await? {
             AddOutcome::Completed(status) => {
                 if command.common.json {
-                    writeln!(out, "{status}")?;
+                    json_output::write(&status, out)?;
                 } else {
                     print_failures(&status["result"])?;
                 }
@@ -87,11 +90,11 @@ pub(super) async fn run(command: &Add, peer: &Backend, interrupt: &Interrupt, ou
             }
             AddOutcome::Cancelled(status) => {
                 if command.common.json {
-                    writeln!(out, "{status}")?;
+                    json_output::write(&status, out)?;
                 }
                 let added = document_count(peer, &command.common).await?.saturating_sub(before);
                 let added = counted(added, "document");
-                writeln!(io::stderr(), "corbie: cancelled; {added} added by then, which stay")?;
+                writeln!(io::stderr(), "corbie: cancelled; {added} added before are kept")?;
                 return Ok(ExitCode::from(INTERRUPTED));
             }
         }
@@ -99,7 +102,7 @@ pub(super) async fn run(command: &Add, peer: &Backend, interrupt: &Interrupt, ou
     if !command.common.json {
         writeln!(out, "{}", total.summary())?;
         if total.skipped_links() {
-            writeln!(io::stderr(), "corbie: to add what the links lead to, repeat the command with --follow-links")?;
+            writeln!(io::stderr(), "corbie: symbolic links were skipped; use --follow-links to add their targets")?;
         }
     }
     Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -109,7 +112,7 @@ impl Add {
     /// Validates the arguments before any file is opened.
     pub(super) fn check(&self) -> Result<(), KnowledgeError> {
         match self.paths.iter().any(String::is_empty) {
-            true => Err(KnowledgeError::argument("paths", "a path is empty; name a file, a folder or a pattern")),
+            true => Err(KnowledgeError::argument("paths", "a path is empty; specify a file, a folder or a pattern")),
             false => Ok(()),
         }
     }
@@ -158,27 +161,54 @@ async fn document_count(peer: &Backend, common: &CommonOptions) -> Result<u64, K
     Ok(number(&status["knowledge_base"], "document_count"))
 }
 
+/// Prints failures and warnings on stderr, grouped by reason.
 fn print_failures(result: &Value) -> io::Result<()> {
-    let mut stderr = io::stderr();
     let files = result["files"].as_array().map(Vec::as_slice).unwrap_or_default();
+    write_failures(files, &mut io::stderr())
+}
+
+/// Maximum number of files listed per reason; `--json` has all.
+const MAX_LISTED: usize = 5;
+
+/// One line for a reason with one file. Otherwise the reason with the number of files, and the first of them.
+fn write_failures(files: &[Value], out: &mut dyn Write) -> io::Result<()> {
+    let mut groups: IndexedGroups = Vec::new();
     for file in files {
-        let why = match text(file, "status") {
-            "failed" => text(file, "message"),
-            // The file was added incompletely.
-            _ => text(file, "warning"),
-        };
-        if !why.is_empty() {
-            let path = text(file, "file_path");
-            // The line starts with the path, so the message omits it.
-            let mut why = why.replacen(&format!(": {path}"), "", 1);
-            if text(file, "error") == "unsupported_format" {
-                why = formats::with_other_formats(&why);
-            }
-            writeln!(stderr, "corbie: {}: {}", sanitize_line(path), sanitize_line(&why))?;
+        let is_failed = text(file, "status") == "failed";
+        // The warning of a file that was added incompletely.
+        let why = text(file, if is_failed { "message" } else { "warning" });
+        if why.is_empty() {
+            continue;
+        }
+        let path = text(file, "file_path");
+        // The path is printed separately, so the message omits it.
+        let mut why = why.replacen(&format!(": {path}"), "", 1);
+        if text(file, "error") == "unsupported_format" {
+            why = formats::with_other_formats(&why);
+        }
+        let key = (is_failed, sanitize_line(&plain_message(&why)));
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, paths)) => paths.push(sanitize_line(path)),
+            None => groups.push((key, vec![sanitize_line(path)])),
+        }
+    }
+    for ((is_failed, why), paths) in groups {
+        if let [path] = &paths[..] {
+            writeln!(out, "corbie: {path}: {why}")?;
+            continue;
+        }
+        let outcome = if is_failed { "failed" } else { "added with a warning" };
+        writeln!(out, "corbie: {} {outcome}: {why}", counted(paths.len() as u64, "file"))?;
+        paths.iter().take(MAX_LISTED).try_for_each(|path| writeln!(out, "  {path}"))?;
+        if let more @ 1.. = paths.len().saturating_sub(MAX_LISTED) {
+            writeln!(out, "  … and {more} more; --json lists all files")?;
         }
     }
     Ok(())
 }
+
+/// Paths by outcome and reason, in order of first occurrence.
+type IndexedGroups = Vec<((bool, String), Vec<String>)>;
 
 /// Progress of a task: a bar on a terminal, otherwise a line at intervals.
 struct AddProgress {
@@ -197,30 +227,22 @@ impl AddProgress {
     }
 
     fn update(&mut self, status: &Value) {
-        let line = line(status);
-        self.progress.update(&line);
+        self.progress.update_with(|columns| line(status, columns));
         if self.lines && self.last.elapsed() >= PROGRESS_LINE_INTERVAL {
             self.last = Instant::now();
-            let _ = writeln!(io::stderr(), "corbie: {line}");
+            let _ = writeln!(io::stderr(), "corbie: {}", line(status, LOG_LINE_COLUMNS));
         }
     }
 }
 
-fn line(status: &Value) -> String {
-    const WIDTH: usize = 20;
-    const STEP: usize = 70;
-    let share = status["progress"].as_f64().unwrap_or_default().clamp(0.0, 1.0);
-    let bar = format!("{:.<WIDTH$}", "#".repeat((share * WIDTH as f64) as usize));
-    let mut step: String = sanitize_line(text(status, "current_step"));
-    // The end contains the number of finished files, so the beginning is truncated.
-    if let Some((cut, _)) = step.char_indices().rev().nth(STEP) {
-        step.replace_range(..cut, "…");
-    }
+fn line(status: &Value, columns: usize) -> String {
+    let share = status["progress"].as_f64().unwrap_or_default();
+    let step = sanitize_line(text(status, "current_step"));
     let left = match status["estimated_remaining_seconds"].as_f64() {
         Some(seconds) if seconds >= 1.0 => format!(", about {seconds:.0} s left"),
         _ => String::new(),
     };
-    format!("[{bar}] {step}{left}")
+    bar_line(share, &step, &left, columns)
 }
 
 #[cfg(test)]
@@ -228,12 +250,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_name_does_not_push_the_count_out_of_the_line() {
+    fn a_long_file_name_does_not_hide_the_count() {
         let step = format!("{}\u{1b}[2J.pdf: Reading (3 of 9 files done)", "x".repeat(200));
-        let line = line(&json!({ "progress": 0.5, "current_step": step, "estimated_remaining_seconds": 12.3 }));
+        let status = json!({ "progress": 0.5, "current_step": step, "estimated_remaining_seconds": 12.3 });
+        let line = line(&status, 100);
         assert!(line.starts_with("[##########..........] …xx"), "{line}");
         assert!(line.ends_with("(3 of 9 files done), about 12 s left") && line.chars().count() < 125, "{line}");
         assert!(!line.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn failures_are_grouped_by_reason() {
+        let failed = |name: &str, why: &str| json!({ "status": "failed", "file_path": format!("/x/{name}"), "message": format!("{why}: /x/{name}") });
+        let mut files = vec![failed("a.pdf", "File is empty"), failed("b.doc", "damaged")];
+        files.extend((0..7).map(|at| failed(&format!("{at}.txt"), "File is empty")));
+        files.push(json!({ "status": "completed", "file_path": "/x/ok.txt" }));
+        files.push(json!({ "status": "completed", "file_path": "/x/scan.pdf", "warning": "page 2 was not read" }));
+        let mut out = Vec::new();
+        write_failures(&files, &mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "corbie: 8 files failed: File is empty\n  /x/a.pdf\n  /x/0.txt\n  /x/1.txt\n  /x/2.txt\n  /x/3.txt\n  \
+             … and 3 more; --json lists all files\ncorbie: /x/b.doc: damaged\ncorbie: /x/scan.pdf: page 2 was not read\n"
+        );
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) async fn connect_to_server(storage: &Path) -> Result<Option<LineClien
         Err(_) => {
             let _ = writeln!(
                 std::io::stderr(),
-                "corbie: the server that has the knowledge base open does not answer; going on without it"
+                "corbie: the server that has the knowledge base open does not respond; continuing without it"
             );
             None
         }

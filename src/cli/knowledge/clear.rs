@@ -9,7 +9,7 @@ use serde_json::json;
 use super::backend::Backend;
 use super::confirm::confirm;
 use super::{CommonOptions, counted, number, resolve_base, size, text};
-use crate::cli::{CommandResult, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize_line};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -33,7 +33,7 @@ pub(super) async fn run(command: &Clear, peer: &Backend, out: &mut dyn Write) ->
         let status = peer.call("knowledge-status", command.common.arguments(json!({}))).await?;
         let base = &status["knowledge_base"];
         let question = format!(
-            "This removes all documents of the knowledge base `{}` for good: {} of {}, {}. What is being added is cancelled.",
+            "This permanently removes all documents of the knowledge base `{}`: {} ({}, {}). Running imports are cancelled.",
             sanitize_line(text(base, "name")),
             counted(number(base, "document_count"), "document"),
             size(number(base, "total_size_bytes")),
@@ -44,13 +44,13 @@ pub(super) async fn run(command: &Clear, peer: &Backend, out: &mut dyn Write) ->
     let arguments = json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" });
     let reply = peer.call("knowledge-clear", command.common.arguments(arguments)).await?;
     if command.common.json {
-        writeln!(out, "{reply}")?;
+        json_output::write(&reply, out)?;
     } else {
         let documents = counted(number(&reply, "documents_removed"), "document");
         let freed = (reply["storage_freed_mb"].as_f64().unwrap_or_default() * MB) as u64;
         match freed {
-            0 => writeln!(out, "removed {documents}")?,
-            freed => writeln!(out, "removed {documents}, {} freed", size(freed))?,
+            0 => writeln!(out, "Removed {documents}")?,
+            freed => writeln!(out, "Removed {documents}; {} freed", size(freed))?,
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -6,6 +6,7 @@ use super::text;
 use crate::cli::sanitize_line;
 use crate::knowledge::control_socket;
 use crate::knowledge::store::migration;
+use crate::util::os_error::FILE_NOT_FOUND;
 
 /// An error; for most of them the message contains advice.
 #[derive(Debug, thiserror::Error)]
@@ -16,43 +17,42 @@ pub(in crate::cli) enum KnowledgeError {
     #[error("{0}")]
     Rejected(String),
     #[error(
-        "the server that has the knowledge base open has ended; try again. What it was adding goes on with the next \
-         start of a server, see `corbie tasks`"
+        "the server that has the knowledge base open has exited; try again. Its imports resume when a server starts; see \
+         `corbie tasks`"
     )]
     ServerGone,
-    #[error("there is no knowledge base, as `knowledge.enabled` is false in the settings; set it to true")]
+    #[error("the knowledge base is disabled; set `knowledge.enabled` to true")]
     Disabled,
-    #[error("nobody knows where the user's data belong; set `knowledge.storage_path`")]
+    #[error("the user's data folder is unknown; set `knowledge.storage_path`")]
     NoStorage,
-    #[error("there is no knowledge base in `{0}` yet; corbie add PATH makes one")]
+    #[error("there is no knowledge base in `{0}`; create one with `corbie add PATH`")]
     NoKnowledgeBase(String),
-    #[error("there is no file `{0}`; name one that `corbie knowledge backup` made")]
+    #[error("`{0}`: {FILE_NOT_FOUND}; specify a file created by `corbie knowledge backup`")]
     NoBackup(String),
     #[error(
-        "a drill needs {} in `{folder}`, and {} are free there; free some space, or name a folder on another disk with \
-         --into FOLDER",
+        "the drill needs {} in `{folder}`, but only {} are free; free some space, or choose another disk with --into FOLDER",
         super::size(*.needed),
         super::size(*.free)
     )]
     NoSpace { folder: String, needed: u64, free: u64 },
-    #[error("the reply of `{0}` is no JSON object; is the server of another version?")]
+    #[error("the reply of `{0}` is not a JSON object; check the version of the server")]
     InvalidReply(String),
     #[error("there is no knowledge base `{base}`; {}", existing_bases(.base, .bases))]
     NoSuchBase { base: String, bases: Vec<String> },
-    #[error("no document has the name `{0}`, or an id that begins with it; `corbie show` lists them")]
+    #[error("no document has the name or ID prefix `{0}`; `corbie show` lists all documents")]
     UnknownDocument(String),
-    #[error("`{typed}` may mean {}; name one by its id:{}", super::counted(.documents.len() as u64, "document"), list(.documents))]
+    #[error("`{typed}` matches {}; specify one by its ID:{}", super::counted(.documents.len() as u64, "document"), list(.documents))]
     AmbiguousDocument { typed: String, documents: Vec<Value> },
-    #[error("no task has an id that begins with `{0}`; `corbie tasks` lists them")]
+    #[error("no task has the ID prefix `{0}`; `corbie tasks` lists all tasks")]
     UnknownTask(String),
-    #[error("{count} tasks have ids that begin with `{beginning}`; type more of it")]
+    #[error("{count} tasks have the ID prefix `{beginning}`; type more characters")]
     AmbiguousTask { beginning: String, count: usize },
-    #[error("task `{task}` has ended ({state}) and cannot be cancelled")]
+    #[error("task `{task}` has already ended ({state})")]
     TaskEnded { task: String, state: &'static str },
-    #[error("the document has {}, and no page {page}", super::counted(*.count, "page"))]
+    #[error("the document has {}; page {page} does not exist", super::counted(*.count, "page"))]
     NoPage { page: u64, count: u64 },
     /// Confirmation is required, but there is no terminal. Contains what would be deleted.
-    #[error("{0} Nobody can be asked here; add --yes to go on")]
+    #[error("{0} Confirmation requires a terminal; use --yes to confirm")]
     NotConfirmed(String),
     #[error("nothing was removed")]
     Declined,
@@ -65,7 +65,7 @@ pub(in crate::cli) enum KnowledgeError {
 }
 
 /// Message for an empty knowledge base, with the next command.
-pub(super) const EMPTY_KNOWLEDGE_BASE: &str = "the knowledge base is empty; add documents first: corbie add PATH";
+pub(super) const EMPTY_KNOWLEDGE_BASE: &str = "the knowledge base is empty; add documents with `corbie add PATH`";
 /// Maximum number of documents listed for an ambiguous name; `corbie show` lists all.
 const MAX_LISTED: usize = 20;
 
@@ -86,7 +86,7 @@ impl KnowledgeError {
             KnowledgeError::UnknownDocument(typed) => reply["document_id"] = json!(typed),
             KnowledgeError::AmbiguousDocument { typed, documents } => {
                 reply["message"] =
-                    json!(format!("`{typed}` may mean {} documents; name one by its id", documents.len()));
+                    json!(format!("`{typed}` matches {} documents; specify one by its ID", documents.len()));
                 reply["documents"] = json!(documents);
             }
             KnowledgeError::UnknownTask(task) | KnowledgeError::TaskEnded { task, .. } => {
@@ -143,26 +143,27 @@ fn reason(reply: &Value) -> String {
         (Some("empty_knowledge_base"), _) => EMPTY_KNOWLEDGE_BASE.into(),
         (_, Some(message)) => sanitize_line(message),
         (Some(code), None) => sanitize_line(code),
-        (None, None) => "the tool failed, and does not say why".into(),
+        (None, None) => "the tool failed without an error message".into(),
     }
 }
 
 /// Suggests existing bases.
 fn existing_bases(base: &str, bases: &[String]) -> String {
     match bases {
-        [] => format!("there is none yet, and `corbie add --base {base} PATH` makes it"),
-        [only] => format!("there is only `{only}`"),
-        bases => format!("there are `{}`", bases.join("`, `")),
+        [] => format!("create it with `corbie add --base {base} PATH`"),
+        [only] => format!("the only one is `{only}`"),
+        bases => format!("existing ones: `{}`", bases.join("`, `")),
     }
 }
 
 /// One line per document: its id and its path.
 fn list(documents: &[Value]) -> String {
-    let line = |document: &Value| {
+    let line = |(document, id): (&Value, &String)| {
         let place = document["file_path"].as_str().unwrap_or(text(document, "filename"));
-        format!("\n  {}  {}", sanitize_line(text(document, "id")), sanitize_line(place))
+        format!("\n  {}  {}", sanitize_line(id), sanitize_line(place))
     };
-    let mut lines: String = documents.iter().take(MAX_LISTED).map(line).collect();
+    let ids = super::short_ids(documents.iter().map(|document| text(document, "id")));
+    let mut lines: String = documents.iter().zip(&ids).take(MAX_LISTED).map(line).collect();
     if documents.len() > MAX_LISTED {
         lines += &format!("\n  and {} more", documents.len() - MAX_LISTED);
     }
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_told_in_one_line_that_moves_no_cursor() {
+    fn error_is_one_sanitized_line() {
         let failed = |reply: Value| KnowledgeError::Tool(reply).to_string();
         assert_eq!(failed(json!({ "error": "x", "message": "no\n\u{1b}[2J" })), "no  [2J");
         assert!(failed(json!({ "error": "empty_knowledge_base", "message": "…" })).contains("corbie add"));
@@ -182,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn documents_that_may_be_meant_are_listed_up_to_a_bound() {
+    fn ambiguous_documents_are_listed_up_to_a_limit() {
         let document = json!({ "id": "1", "filename": "a.txt", "file_path": "/x/\u{1b}a.txt" });
         let several = |count| KnowledgeError::AmbiguousDocument {
             typed: "a.txt".into(),
             documents: vec![document.clone(); count],
         };
         let told = several(2).to_string();
-        assert_eq!(told, "`a.txt` may mean 2 documents; name one by its id:\n  1  /x/ a.txt\n  1  /x/ a.txt");
+        assert_eq!(told, "`a.txt` matches 2 documents; specify one by its ID:\n  1  /x/ a.txt\n  1  /x/ a.txt");
         assert!(several(MAX_LISTED + 3).to_string().ends_with("\n  and 3 more"));
         assert!(!several(2).reply()["message"].as_str().unwrap().contains('\n'));
     }

@@ -24,10 +24,10 @@ pub(super) struct ImportSummary {
 /// Text for a kind of `skipped_by_kind`.
 fn describe(kind: &str) -> &str {
     match kind {
-        LEAVING => "links that leave the folder",
+        LEAVING => "symbolic links out of the folder",
         NAMED_LINKS => "symbolic links",
         "no_extension" => "without an extension",
-        "other" => "of other kinds",
+        "other" => "of other types",
         kind => kind,
     }
 }
@@ -59,7 +59,7 @@ impl ImportSummary {
         let ImportSummary { files, added, updated, unchanged, failed, .. } = *self;
         let skipped = self.skipped().map(|skipped| format!("; {skipped}")).unwrap_or_default();
         if files == 0 {
-            return format!("no files: nothing there has a format that can be read{skipped}");
+            return format!("No files with a supported format{skipped}");
         }
         let parts = [(added, "added"), (updated, "updated"), (unchanged, "unchanged"), (failed, "failed")];
         let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
@@ -91,9 +91,9 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_summary_leaves_out_what_did_not_happen() {
+    fn summary_omits_zero_counts() {
         let mut tally = ImportSummary::default();
-        assert_eq!(tally.summary(), "no files: nothing there has a format that can be read");
+        assert_eq!(tally.summary(), "No files with a supported format");
         tally.add(&json!({ "files_total": 3, "added": 2, "failed": 1 }));
         assert_eq!(tally.summary(), "3 files: 2 added, 1 failed");
         tally.add(&json!({ "files_total": 1, "unchanged": 1 }));
@@ -101,11 +101,11 @@ mod tests {
     }
 
     #[test]
-    fn files_that_were_passed_over_are_told_by_their_kind() {
+    fn skipped_files_are_counted_by_kind() {
         let mut tally = ImportSummary::default();
         tally.add(&json!({ "skipped": 12, "skipped_by_kind": { "no_extension": 2, ".py": 10 } }));
         let skipped = "; 12 skipped: 10 .py, 2 without an extension";
-        assert_eq!(tally.summary(), format!("no files: nothing there has a format that can be read{skipped}"));
+        assert_eq!(tally.summary(), format!("No files with a supported format{skipped}"));
         tally.add(&json!({
             "files_total": 1, "added": 1, "skipped": 5,
             "skipped_by_kind": { ".a": 1, ".b": 1, ".c": 1, ".d": 1, ".e": 1 },

@@ -16,7 +16,7 @@ use super::error::KnowledgeError;
 use super::migrate;
 use crate::cli::interrupt::CleanupOnInterrupt;
 use crate::cli::progress::Progress;
-use crate::cli::{CommandResult, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize_line};
 use crate::config::LoadedConfig;
 use crate::knowledge::backend;
 use crate::knowledge::store::sqlite::Store;
@@ -81,7 +81,7 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct JsonOutput {
-    /// Print JSON on one line
+    /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -107,7 +107,7 @@ pub(super) async fn run(command: &MaintenanceCommand, loaded: &LoadedConfig, out
         MaintenanceCommand::Repair(JsonOutput { json }) => {
             there()?;
             let (folder, index) = (storage.clone(), index_there(loaded)?);
-            let progress = Progress::with_message("reading everything, and mending what is damaged …");
+            let progress = Progress::with_message("repairing the database …");
             let repaired = tokio::task::spawn_blocking(move || {
                 // The file may be intact and still be the wrong one.
                 index.map_or(Ok(()), |index| Store::check_index(&folder, &index)).and_then(|()| Store::repair(&folder))
@@ -115,7 +115,7 @@ pub(super) async fn run(command: &MaintenanceCommand, loaded: &LoadedConfig, out
             .await??;
             drop(progress);
             match *json {
-                true => writeln!(out, "{}", repair_report::to_json(&repaired))?,
+                true => json_output::write(&repair_report::to_json(&repaired), out)?,
                 false => repair_report::write(&repaired, out)?,
             }
             Ok(if repaired.unreadable { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -123,14 +123,14 @@ pub(super) async fn run(command: &MaintenanceCommand, loaded: &LoadedConfig, out
         MaintenanceCommand::Backup { file, format } => {
             there()?;
             let store = open(loaded).await?;
-            let (progress, unfinished) = (Progress::with_message("copying …"), CleanupOnInterrupt::file(file));
+            let (progress, unfinished) = (Progress::with_message("backing up …"), CleanupOnInterrupt::file(file));
             store.backup(file).await?;
             drop((progress, unfinished));
             let bytes = std::fs::metadata(file)?.len();
             print_result(
                 format,
                 &json!({ "success": true, "file": file, "size_bytes": bytes }),
-                &format!("copied into {} ({})", file.display(), super::size(bytes)),
+                &format!("Backed up to {} ({})", file.display(), super::size(bytes)),
                 out,
             )
         }
@@ -141,17 +141,17 @@ pub(super) async fn run(command: &MaintenanceCommand, loaded: &LoadedConfig, out
                 return Err(KnowledgeError::NoBackup(sanitize_line(&file.display().to_string())).into());
             }
             let (folder, from) = (storage.clone(), file.clone());
-            let progress = Progress::with_message("reading the backup, and putting it in place …");
+            let progress = Progress::with_message("restoring the backup …");
             let aside = tokio::task::spawn_blocking(move || Store::restore(&folder, &from)).await??;
             drop(progress);
             let kept = match &aside {
-                Some(aside) => format!("; what was there before is kept as {}", aside.display()),
+                Some(aside) => format!("; the previous database is kept as {}", aside.display()),
                 None => String::new(),
             };
             print_result(
                 format,
                 &json!({ "success": true, "set_aside": aside }),
-                &format!("restored {}{kept}", file.display()),
+                &format!("Restored {}{kept}", file.display()),
                 out,
             )
         }
@@ -187,11 +187,11 @@ fn index_there(loaded: &LoadedConfig) -> Result<Option<PathBuf>, KnowledgeError>
 }
 
 /// Advice for a damaged knowledge base.
-const REPAIR_ADVICE: &str = "stop the servers and run `corbie knowledge repair`, or restore a backup";
+const REPAIR_ADVICE: &str = "stop all servers and run `corbie knowledge repair`, or restore a backup";
 
 async fn check(loaded: &LoadedConfig, json: bool, out: &mut dyn Write) -> CommandResult {
     let progress = Progress::new();
-    progress.update("reading everything …");
+    progress.update("checking the database …");
     let (report, index) = match try_open(loaded).await? {
         // A database that cannot be opened is the result of the check, not an error of the command.
         Err(error @ store::Error::Corrupt(_)) => (
@@ -206,7 +206,7 @@ async fn check(loaded: &LoadedConfig, json: bool, out: &mut dyn Write) -> Comman
             }
             // Rows written by an older version have no checksums until they are read.
             while report.is_consistent() && !store.record_checksums().await? {}
-            progress.update("making the index anew, to compare …");
+            progress.update("rebuilding the index for comparison …");
             let index = match report.is_consistent() {
                 true => verify_index::compare(&loaded.config, &store).await?,
                 false => verify_index::IndexComparison::NotCompared,
@@ -234,17 +234,14 @@ async fn check(loaded: &LoadedConfig, json: bool, out: &mut dyn Write) -> Comman
             told["error"] = "storage_corrupt".into();
             told["message"] = REPAIR_ADVICE.into();
         }
-        writeln!(out, "{told}")?;
+        json_output::write(&told, out)?;
     } else {
         write_problems(&problems, out)?;
         let (documents, chunks) = (counted(report.documents, "document"), counted(report.chunks, "chunk"));
         match problems.len() {
-            0 => writeln!(
-                out,
-                "nothing is wrong: {documents}, {chunks}, {}; {}",
-                counted(report.vectors, "vector"),
-                index.sentence()
-            )?,
+            0 => {
+                writeln!(out, "OK: {documents}, {chunks}, {}; {}", counted(report.vectors, "vector"), index.sentence())?
+            }
             _ => writeln!(out, "{REPAIR_ADVICE}")?,
         }
     }
@@ -257,7 +254,7 @@ pub(super) fn write_problems(problems: &[String], out: &mut dyn Write) -> std::i
 
 fn print_result(format: &JsonOutput, object: &Value, sentence: &str, out: &mut dyn Write) -> CommandResult {
     match format.json {
-        true => writeln!(out, "{object}")?,
+        true => json_output::write(object, out)?,
         false => writeln!(out, "{}", sanitize_line(sentence))?,
     }
     Ok(ExitCode::SUCCESS)

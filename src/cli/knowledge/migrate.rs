@@ -18,7 +18,7 @@ use super::interrupt::Interrupt;
 use super::maintenance::{self, JsonOutput};
 use crate::cli::exit::INTERRUPTED;
 use crate::cli::progress::{self, Progress};
-use crate::cli::{CommandResult, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize_line};
 use crate::config::LoadedConfig;
 use crate::knowledge::store::migration::{MigrationReport, MigrationStep, StoreSummary, migrate};
 use crate::knowledge::store::{Options, Store, postgres, sqlite};
@@ -43,7 +43,8 @@ enum MigrationEndpoint {
 }
 
 /// Advice if source and target differ.
-const MISMATCH_ADVICE: &str = "do not use the new one yet: clear it, and move again with nobody using either";
+const MISMATCH_ADVICE: &str =
+    "do not use the target: clear it, and migrate again while no server uses source or target";
 /// Interval of progress lines without a terminal.
 const PROGRESS_LINE_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -58,7 +59,7 @@ pub(super) async fn run(command: &Migrate, loaded: &LoadedConfig, out: &mut dyn 
     if let (MigrationEndpoint::Folder(one), MigrationEndpoint::Folder(other)) = (&from, &to)
         && is_same(one, other)
     {
-        return Err(KnowledgeError::argument("to", "`--from` and `--to` name the same folder; name two").into());
+        return Err(KnowledgeError::argument("to", "`--from` and `--to` name the same folder").into());
     }
     // From here on an interruption is handled gracefully.
     let interrupt = Interrupt::watch();
@@ -94,7 +95,7 @@ impl MigrationEndpoint {
                     .map(|address| MigrationEndpoint::Database(Box::new(address)))
                     .map_err(wrong)
             }
-            None => Err(wrong("this is no address; write `sqlite:FOLDER`, `postgres://…` or `env:NAME`".to_owned())),
+            None => Err(wrong("not an address; use `sqlite:FOLDER`, `postgres://…` or `env:NAME`".to_owned())),
         }
     }
 
@@ -119,19 +120,18 @@ fn is_same(one: &PathBuf, other: &PathBuf) -> bool {
 fn print_result(moved: &MigrationReport, json: bool, out: &mut dyn Write) -> CommandResult {
     let done = moved.written + moved.skipped;
     if moved.is_cancelled {
-        let message = format!("stopped with {} in place; the same command goes on", counted(done, "document"));
+        let message = format!("stopped after {}; run the same command to continue", counted(done, "document"));
         match json {
-            true => writeln!(
+            true => json_output::write(
+                &json!({ "success": false, "error": "interrupted", "message": message, "documents_done": done }),
                 out,
-                "{}",
-                json!({ "success": false, "error": "interrupted", "message": message, "documents_done": done })
             )?,
             false => writeln!(io::stderr(), "corbie: {message}")?,
         }
         return Ok(ExitCode::from(INTERRUPTED));
     }
     match json {
-        true => writeln!(out, "{}", reply(moved))?,
+        true => json_output::write(&reply(moved), out)?,
         false => write(moved, out)?,
     }
     Ok(if moved.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -174,11 +174,11 @@ fn write(moved: &MigrationReport, out: &mut dyn Write) -> io::Result<()> {
         )
     };
     maintenance::write_problems(&moved.problems, out)?;
-    writeln!(out, "moved {}, and {} were there already", counted(moved.written, "document"), moved.skipped)?;
+    writeln!(out, "Migrated {}; {} already existed", counted(moved.written, "document"), moved.skipped)?;
     writeln!(out, "from: {}", side(&moved.from))?;
     writeln!(out, "to:   {}", side(&moved.to))?;
     match moved.problems.is_empty() {
-        true => writeln!(out, "both are the same"),
+        true => writeln!(out, "Source and target are identical"),
         false => writeln!(out, "{MISMATCH_ADVICE}"),
     }
 }
@@ -193,7 +193,7 @@ struct MigrationProgress {
 impl MigrationProgress {
     fn new() -> MigrationProgress {
         MigrationProgress {
-            progress: Progress::with_message("opening both …"),
+            progress: Progress::with_message("opening source and target …"),
             lines: !io::stderr().is_terminal() && !progress::is_silent(),
             last: Instant::now(),
         }
@@ -201,11 +201,11 @@ impl MigrationProgress {
 
     fn update(&mut self, step: MigrationStep) {
         let line = match step {
-            MigrationStep::Checking => "checking both …".to_owned(),
-            MigrationStep::Documents { done, total: of } => format!("moving: {done} of {}", counted(of, "document")),
-            MigrationStep::OtherRecords => "moving tasks and what is known of watched folders …".to_owned(),
-            MigrationStep::Comparing => "reading everything, and comparing …".to_owned(),
-            MigrationStep::Indexing => "making the index over vectors …".to_owned(),
+            MigrationStep::Checking => "checking source and target …".to_owned(),
+            MigrationStep::Documents { done, total: of } => format!("migrating {done} of {}", counted(of, "document")),
+            MigrationStep::OtherRecords => "migrating tasks and watched folders …".to_owned(),
+            MigrationStep::Comparing => "comparing …".to_owned(),
+            MigrationStep::Indexing => "building the vector index …".to_owned(),
         };
         self.progress.update(&line);
         if self.lines && self.last.elapsed() >= PROGRESS_LINE_INTERVAL {

@@ -24,6 +24,7 @@ pub(super) mod snippet;
 mod status;
 mod tasks;
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -64,7 +65,7 @@ pub(super) struct CommonOptions {
     /// Knowledge base to use instead of `default`
     #[arg(long, visible_alias = "base", value_name = "NAME")]
     pub(super) knowledge_base: Option<BaseName>,
-    /// Print the result of the tool as JSON on one line
+    /// Print the result of the tool as JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -151,6 +152,18 @@ fn counted(count: u64, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
+/// Unique prefixes of ids, which all commands accept: eight characters, or more if that is ambiguous.
+fn short_ids<'i>(ids: impl Iterator<Item = &'i str>) -> Vec<String> {
+    const MIN_CHARS: usize = 8;
+    let ids: Vec<&str> = ids.collect();
+    let prefix = |id: &str, chars: usize| id.chars().take(chars).collect::<String>();
+    let whole = ids.iter().collect::<HashSet<_>>().len();
+    let longest = ids.iter().map(|id| id.chars().count()).max().unwrap_or_default();
+    let is_unique = |chars: &usize| ids.iter().map(|id| prefix(id, *chars)).collect::<HashSet<_>>().len() == whole;
+    let chars = (MIN_CHARS..longest).find(is_unique).unwrap_or(longest);
+    ids.iter().map(|id| prefix(id, chars)).collect()
+}
+
 /// A human-readable size. The specification's MB is 1,048,576 bytes (K-28).
 fn size(bytes: u64) -> String {
     match bytes {
@@ -165,7 +178,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_told_in_the_unit_that_suits_them() {
+    fn short_ids_are_unique() {
+        assert_eq!(short_ids(["0123456789", "abcdefghij"].into_iter()), ["01234567", "abcdefgh"]);
+        assert_eq!(short_ids(["0123456789", "0123456780"].into_iter()), ["0123456789", "0123456780"]);
+        assert_eq!(short_ids(["short", "short"].into_iter()), ["short", "short"]);
+        assert!(short_ids(std::iter::empty()).is_empty());
+    }
+
+    #[test]
+    fn sizes_have_a_suitable_unit() {
         assert_eq!([0, 1023, 1536, 3 << 20].map(size), ["0 B", "1023 B", "1.5 KB", "3.0 MB"]);
         assert_eq!([0, 1, 2].map(|count| counted(count, "file")), ["0 files", "1 file", "2 files"]);
     }

@@ -13,7 +13,7 @@ pub(super) fn resolve(paths: &[String]) -> Result<Vec<String>, Box<dyn std::erro
 fn resolved(path: &str, here: &Path) -> Result<String, String> {
     let given = Path::new(path);
     let is_pattern = path.contains(['*', '?', '[', '{']) && !here.join(given).exists();
-    let not_text = || format!("`{}` is not valid UTF-8, and cannot be told to a server", here.display());
+    let not_text = || format!("the path `{}` is not valid UTF-8", here.display());
     if !is_pattern {
         let whole = absolute(here.join(given)).map_err(|error| format!("`{path}`: {error}"))?;
         return whole.to_str().map(String::from).ok_or_else(not_text);
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_and_patterns_become_absolute_and_folders_stay_what_they_are_called() {
+    fn paths_and_patterns_become_absolute() {
         let folder = tempfile::Builder::new().prefix("a[b]").tempdir().unwrap();
         let here = folder.path().to_str().unwrap();
         std::fs::write(folder.path().join("odd[1].txt"), "").unwrap();

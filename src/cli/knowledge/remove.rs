@@ -10,7 +10,7 @@ use super::backend::Backend;
 use super::confirm::confirm;
 use super::error::KnowledgeError;
 use super::{CommonOptions, counted, number, resolve_base, resolve_id, text};
-use crate::cli::{CommandResult, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize_line};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -36,22 +36,22 @@ pub(super) async fn run(command: &Remove, peer: &Backend, out: &mut dyn Write) -
         for id in &ids {
             lost.push(describe_loss(peer, command, id).await?);
         }
-        let question = format!("This removes {} for good.", lost.join(", "));
+        let question = format!("This permanently removes {}.", lost.join(", "));
         confirm(&question)?;
     }
     let mut all = true;
     for id in &ids {
         match remove(peer, command, id, true).await {
-            Ok(reply) if command.common.json => writeln!(out, "{reply}")?,
+            Ok(reply) if command.common.json => json_output::write(&reply, out)?,
             Ok(reply) => {
                 let chunks = counted(number(&reply, "chunks_removed"), "chunk");
-                writeln!(out, "removed {} ({chunks})", sanitize_line(text(&reply, "filename")))?;
+                writeln!(out, "Removed {} ({chunks})", sanitize_line(text(&reply, "filename")))?;
             }
             // Continues with the other documents.
             Err(KnowledgeError::Tool(reply)) => {
                 all = false;
                 match command.common.json {
-                    true => writeln!(out, "{reply}")?,
+                    true => json_output::write(&reply, out)?,
                     false => writeln!(io::stderr(), "corbie: {}", KnowledgeError::Tool(reply))?,
                 }
             }
@@ -75,6 +75,6 @@ async fn describe_loss(peer: &Backend, command: &Remove, id: &str) -> Result<Str
             Ok(format!("{} ({chunks})", sanitize_line(text(document, "filename"))))
         }
         Err(failure) => Err(failure),
-        Ok(_) => Err(KnowledgeError::Rejected("the document was removed without being confirmed".into())),
+        Ok(_) => Err(KnowledgeError::Rejected("the document was removed without confirmation".into())),
     }
 }

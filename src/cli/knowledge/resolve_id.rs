@@ -106,19 +106,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_beginning_is_enough_where_only_one_id_has_it() {
+    fn unique_prefix_resolves_a_task() {
         let ids = ["aa11", "aa22", "bb33"].map(String::from);
         let find = |beginning: &str| resolve_task(beginning, &ids).map_err(|failure| failure.to_string());
         assert_eq!(find("b").unwrap(), "bb33");
         assert_eq!(find("AA2").unwrap(), "aa22");
-        assert_eq!(find("aa").unwrap_err(), "2 tasks have ids that begin with `aa`; type more of it");
+        assert_eq!(find("aa").unwrap_err(), "2 tasks have the ID prefix `aa`; type more characters");
         for nothing in ["c", "", "bb334"] {
-            assert!(find(nothing).unwrap_err().starts_with("no task has an id"), "{nothing:?}");
+            assert!(find(nothing).unwrap_err().starts_with("no task has the ID prefix"), "{nothing:?}");
         }
     }
 
     #[test]
-    fn a_document_is_found_by_its_name_unless_that_may_mean_another() {
+    fn unique_name_resolves_a_document() {
         let known = [
             json!({ "id": "aa11", "filename": "notes.md", "file_path": "/a/notes.md" }),
             json!({ "id": "bb22", "filename": "notes.md", "file_path": "/b/notes.md" }),
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(find("/b/notes.md").unwrap(), "bb22");
         let several = find("notes.md").unwrap_err();
         assert!(several.contains("\n  aa11  /a/notes.md\n  bb22  /b/notes.md"), "{several}");
-        assert!(find("aa11").unwrap_err().contains("may mean 2 documents"), "a name that is the id of another");
+        assert!(find("aa11").unwrap_err().contains("matches 2 documents"), "a name that is the id of another");
         assert!(find("").unwrap_err().contains("no document"));
     }
 }

@@ -38,14 +38,14 @@ pub(super) async fn report_resumed(peer: &Backend) -> Result<(), KnowledgeError>
 
 fn sentence(names: &[String]) -> String {
     let tasks = match names.len() {
-        1 => "1 task that was interrupted".to_owned(),
-        count => format!("{count} tasks that were interrupted"),
+        1 => "1 interrupted task".to_owned(),
+        count => format!("{count} interrupted tasks"),
     };
     let mut named = names.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
     if names.len() > MAX_NAMED {
         named += &format!(" and {} more, see `corbie tasks`", names.len() - MAX_NAMED);
     }
-    format!("going on with {tasks}: {named}")
+    format!("resuming {tasks}: {named}")
 }
 
 #[cfg(test)]
@@ -53,10 +53,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_tasks_are_named() {
+    fn resumed_tasks_are_listed_up_to_a_limit() {
         let told = |count: usize| sentence(&vec!["a.pdf".to_owned(); count]);
-        assert_eq!(told(1), "going on with 1 task that was interrupted: a.pdf");
-        assert_eq!(told(2), "going on with 2 tasks that were interrupted: a.pdf, a.pdf");
+        assert_eq!(told(1), "resuming 1 interrupted task: a.pdf");
+        assert_eq!(told(2), "resuming 2 interrupted tasks: a.pdf, a.pdf");
         assert!(told(MAX_NAMED + 2).ends_with(", a.pdf and 2 more, see `corbie tasks`"), "{}", told(MAX_NAMED + 2));
     }
 }

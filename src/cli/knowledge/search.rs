@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::backend::Backend;
 use super::error::KnowledgeError;
-use super::snippet::{SnippetStyle, snippet};
+use super::snippet::{SnippetStyle, passage_text, snippet};
 use super::{CommonOptions, resolve_base, text};
-use crate::cli::{CommandResult, sanitize_line, value_parsers};
+use crate::cli::{CommandResult, json_output, sanitize_line, terminal, value_parsers};
 use crate::colour;
 
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ pub(super) async fn run(command: &Search, peer: &Backend, out: &mut dyn Write) -
     let query = command.words.join(" ");
     let reply = peer.call("knowledge-search", command.common.arguments(command.arguments(&query))).await?;
     if command.common.json {
-        writeln!(out, "{reply}")?;
+        json_output::write(&reply, out)?;
         return Ok(ExitCode::SUCCESS);
     }
     match reply["results"].as_array().map(Vec::as_slice) {
@@ -69,9 +69,7 @@ impl Search {
     /// Validates the arguments before the knowledge base is opened.
     pub(super) fn check(&self) -> Result<(), KnowledgeError> {
         match self.words.iter().all(|word| word.trim().is_empty()) {
-            true => {
-                Err(KnowledgeError::argument("query", "the query is empty; say what to look for: corbie search QUERY"))
-            }
+            true => Err(KnowledgeError::argument("query", "the query is empty; usage: corbie search QUERY")),
             false => Ok(()),
         }
     }
@@ -103,20 +101,24 @@ impl Search {
 
 /// Prints passages: number, score, location, and the snippet that matches the query.
 pub(in crate::cli) fn write_passages(passages: &[Value], query: &str, out: &mut dyn Write) -> io::Result<()> {
-    let style = SnippetStyle { bold: colour::is_enabled(io::stdout().is_terminal()), indent: 3 };
+    let style = SnippetStyle::new(colour::is_enabled(io::stdout().is_terminal()), INDENT);
     for (number, passage) in passages.iter().enumerate() {
         if number > 0 {
             writeln!(out)?;
         }
         let score = passage["relevance_score"].as_f64().unwrap_or_default();
         let document = text(passage, "document_id").chars().take(8).collect::<String>();
-        writeln!(out, "{}. {score:.2}  {}  [{}]", number + 1, source_line(passage), sanitize_line(&document))?;
-        for line in snippet(text(passage, "chunk_text"), query, style) {
+        let source = format!("{}. {score:.2}  {}  [{}]", number + 1, source_line(passage), sanitize_line(&document));
+        terminal::write_wrapped(&source, INDENT, out)?;
+        for line in snippet(&passage_text(passage), query, style) {
             writeln!(out, "{line}")?;
         }
     }
     Ok(())
 }
+
+/// Indentation below the first line of a passage.
+const INDENT: usize = 3;
 
 /// Location of a passage: file, page and headings.
 pub(in crate::cli) fn source_line(passage: &Value) -> String {
@@ -138,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_names_file_page_and_headings_and_moves_no_cursor() {
+    fn source_line_has_file_page_and_headings() {
         let passage = json!({
             "filename": "a\u{1b}[2J.pdf",
             "metadata": { "page_num": 3, "headings": ["Results", "Revenue\n"] },
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_asked_for_is_asked_of_the_tool() {
+    fn arguments_contain_only_given_options() {
         let mut search = Search {
             words: Vec::new(),
             top: 3,

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::backend::Backend;
 use super::error::{EMPTY_KNOWLEDGE_BASE, KnowledgeError};
-use super::{CommonOptions, number, resolve_base, resolve_id, size, text};
+use super::{CommonOptions, number, resolve_base, resolve_id, short_ids, size, text};
 use crate::cli::table::{Align, write_table};
-use crate::cli::{CommandResult, sanitize, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize, sanitize_line};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -88,7 +88,7 @@ async fn list(command: &Show, peer: &Backend, out: &mut dyn Write) -> Result<(),
     });
     let reply = peer.call("knowledge-show", command.common.arguments(arguments)).await?;
     if command.common.json {
-        writeln!(out, "{reply}")?;
+        json_output::write(&reply, out)?;
         return Ok(());
     }
     let documents = reply["documents"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -106,19 +106,24 @@ async fn list(command: &Show, peer: &Backend, out: &mut dyn Write) -> Result<(),
         ("SIZE", Align::Right),
         ("CHUNKS", Align::Right),
         ("ADDED", Align::Left),
-        ("NAME", Align::Left),
         ("ID", Align::Left),
+        ("NAME", Align::Wrap),
     ];
-    let rows: Vec<Vec<String>> = documents.iter().map(row).collect();
+    let ids = short_ids(documents.iter().map(|document| text(document, "id")));
+    let rows: Vec<Vec<String>> = documents.iter().zip(&ids).map(|(document, id)| row(document, id)).collect();
     write_table(&heading, &rows, out)?;
     let next = u64::from(command.offset) + documents.len() as u64;
     if next < total {
-        writeln!(io::stderr(), "corbie: {} of {total}; go on with --offset {next}", documents.len())?;
+        writeln!(
+            io::stderr(),
+            "corbie: {} of {total} documents; use --offset {next} for the next page",
+            documents.len()
+        )?;
     }
     Ok(())
 }
 
-fn row(document: &Value) -> Vec<String> {
+fn row(document: &Value, id: &str) -> Vec<String> {
     // To the minute; the JSON output has the complete timestamp.
     let added: String = text(document, "date_added").chars().take("2026-01-31T12:00".len()).collect();
     vec![
@@ -127,8 +132,8 @@ fn row(document: &Value) -> Vec<String> {
         size(number(document, "size_bytes")),
         number(document, "chunk_count").to_string(),
         sanitize_line(&added.replace('T', " ")),
+        sanitize_line(id),
         sanitize_line(text(document, "filename")),
-        sanitize_line(text(document, "id")),
     ]
 }
 
@@ -155,7 +160,7 @@ async fn write_text(
             return Err(KnowledgeError::NoPage { page, count }.into());
         }
         if command.common.json {
-            writeln!(out, "{reply}")?;
+            json_output::write(&reply, out)?;
         } else {
             write_pages(&reply, part, out)?;
         }
@@ -207,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_told_apart_and_their_text_moves_no_cursor() {
+    fn pages_have_headings_and_sanitized_text() {
         let reply = json!({
             "document": { "filename": "a.pdf" },
             "page_count": 2,

@@ -3,7 +3,11 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use serde_json::Value;
+
+use crate::cli::sanitize_line;
 use crate::cli::sanitized_stdout::{BOLD, RESET};
+use crate::cli::terminal::{self, width};
 
 /// Style of a snippet.
 #[derive(Debug, Clone, Copy)]
@@ -11,13 +15,18 @@ pub(in crate::cli) struct SnippetStyle {
     pub(in crate::cli) bold: bool,
     /// Spaces before each line.
     pub(in crate::cli) indent: usize,
+    /// Maximum columns of a line, including the indentation.
+    pub(in crate::cli) columns: usize,
 }
 
 /// Length of a snippet, in characters.
 const MAX_CHARS: usize = 320;
 /// Characters before the first term.
 const MAX_LEAD_CHARS: usize = 60;
-const LINE_WIDTH: usize = 96;
+/// Maximum columns of a line; longer lines are hard to read.
+const MAX_COLUMNS: usize = 96;
+/// Between a block without a full stop, such as a heading, and the next block.
+const BLOCK_SEPARATOR: &str = " · ";
 
 /// An occurrence of a query term, and the index of the term.
 struct Mark {
@@ -25,25 +34,67 @@ struct Mark {
     word: usize,
 }
 
+impl SnippetStyle {
+    /// A style for stdout, fitted to its terminal.
+    pub(in crate::cli) fn new(bold: bool, indent: usize) -> SnippetStyle {
+        let columns = terminal::stdout_columns().map_or(MAX_COLUMNS, |columns| columns.min(MAX_COLUMNS));
+        SnippetStyle { bold, indent, columns }
+    }
+
+    /// The same for output that the caller indents further.
+    pub(in crate::cli) fn within(self, indent: usize) -> SnippetStyle {
+        SnippetStyle { columns: self.columns.saturating_sub(indent), ..self }
+    }
+}
+
+/// The text of a passage on one line. Headings at its beginning are omitted, because the line above a snippet has them;
+/// other headings are separated from the text that follows.
+pub(in crate::cli) fn passage_text(passage: &Value) -> String {
+    let one_line = |text: &str| sanitize_line(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let headings = passage["metadata"]["headings"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let headings: Vec<String> = headings.iter().filter_map(Value::as_str).map(one_line).collect();
+    let text = passage["chunk_text"].as_str().unwrap_or_default();
+    let blocks: Vec<String> = text.split("\n\n").map(one_line).filter(|block| !block.is_empty()).collect();
+    let first = blocks.iter().position(|block| !headings.contains(block)).unwrap_or_default();
+    let mut joined = String::new();
+    for block in &blocks[first..] {
+        if !joined.is_empty() {
+            joined +=
+                if joined.ends_with(['.', '!', '?', ':', ';', ',', '…', '。']) { " " } else { BLOCK_SEPARATOR };
+        }
+        joined += block;
+    }
+    joined
+}
+
 /// The lines to print. The passage is untrusted and is sanitized.
 pub(in crate::cli) fn snippet(passage: &str, query: &str, style: SnippetStyle) -> Vec<String> {
-    let passage = crate::cli::sanitize_line(passage).split_whitespace().collect::<Vec<_>>().join(" ");
+    let passage = sanitize_line(passage).split_whitespace().collect::<Vec<_>>().join(" ");
     let marks = marks(&passage, &words(query));
     let shown = window(&passage, &marks);
     let mut lines = Vec::new();
-    let (mut line, mut wide) = (String::new(), 0);
+    let (mut line, mut used) = (String::new(), 0);
+    // Room for the ellipsis at the start or the end of a line.
+    let columns = style.columns.saturating_sub(style.indent + 2).max(1);
     for word in space_separated(&passage, shown.clone()) {
-        let length = passage[word.clone()].chars().count();
-        if wide > 0 && wide + 1 + length > LINE_WIDTH - style.indent {
+        let length = width(&passage[word.clone()]);
+        if used > 0 && used + 1 + length > columns {
             lines.push(std::mem::take(&mut line));
-            wide = 0;
+            used = 0;
         }
-        if wide > 0 {
+        if used > 0 {
             line.push(' ');
-            wide += 1;
+            used += 1;
         }
-        line += &highlight(&passage, word, &marks, style.bold);
-        wide += length;
+        // A word that is longer than a line, such as a sentence without spaces.
+        let mut rest = word;
+        while width(&passage[rest.clone()]) > columns {
+            let end = rest.start + terminal::break_position(&passage[rest.clone()], columns);
+            lines.push(highlight(&passage, rest.start..end, &marks, style.bold));
+            rest.start = end;
+        }
+        used += width(&passage[rest.clone()]);
+        line += &highlight(&passage, rest, &marks, style.bold);
     }
     lines.push(line);
     if let (true, Some(first)) = (shown.start > 0, lines.first_mut()) {
@@ -141,13 +192,14 @@ fn highlight(text: &str, word: Range<usize>, marks: &[Mark], bold: bool) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn shown(passage: &str, query: &str, bold: bool) -> String {
-        snippet(passage, query, SnippetStyle { bold, indent: 0 }).join("\n")
+        snippet(passage, query, SnippetStyle { bold, indent: 0, columns: MAX_COLUMNS }).join("\n")
     }
 
     #[test]
-    fn words_of_the_query_are_marked_in_every_form_of_them() {
+    fn query_terms_are_highlighted_in_all_inflections() {
         let marked = shown("The invoices of May, (Invoice 7).", "the invoice of may 7", true);
         let bold = |word: &str| format!("{BOLD}{word}{RESET}");
         let expected =
@@ -157,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_with_most_words_is_shown() {
+    fn window_has_the_most_query_terms() {
         let filler = "lorem ipsum dolor ".repeat(40);
         let passage = format!("apple {filler} apple and pear together {filler}");
         let shown = shown(&passage, "pear apple", false);
@@ -167,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_can_be_shown() {
+    fn any_text_gives_a_sanitized_snippet() {
         assert_eq!(shown("", "query", true), "");
         assert_eq!(shown("no such word", "", true), "no such word");
         assert_eq!(shown("a\u{1b}[2Jb\r\n\tc", "zzz", true), "a [2Jb c");
@@ -175,6 +227,28 @@ mod tests {
         assert!(shown(&long, "ü", true).contains('ü'));
         let shown = shown(&format!("{} needle {}", "é ".repeat(500), "日本 ".repeat(500)), "needle", false);
         assert!(shown.contains("needle"), "{shown}");
-        assert!(shown.lines().all(|line| line.chars().count() <= LINE_WIDTH + 4), "{shown}");
+        assert!(shown.lines().all(|line| width(line) <= MAX_COLUMNS), "{shown}");
+    }
+
+    #[test]
+    fn lines_fit_the_terminal_by_display_width() {
+        for columns in [20, 40, 80] {
+            for text in ["日本語の文章には空白がありません。".repeat(20), "one two three four five six ".repeat(40)]
+            {
+                let style = SnippetStyle { bold: false, indent: 3, columns };
+                let lines = snippet(&text, "four", style);
+                assert!(lines.iter().all(|line| width(line) <= columns), "{columns}: {lines:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn headings_are_separated_from_the_text() {
+        let passage = |text: &str| json!({ "chunk_text": text, "metadata": { "headings": ["Handbook", "Holidays"] } });
+        let shown = |text: &str| passage_text(&passage(text));
+        assert_eq!(shown("Holidays\n\nNew colleagues get\n30 days."), "New colleagues get 30 days.");
+        assert_eq!(shown("30 days.\n\nSick leave\n\nCall us."), "30 days. Sick leave · Call us.");
+        assert_eq!(shown("Handbook\n\nHolidays"), "Handbook · Holidays", "a passage of headings alone is shown");
+        assert_eq!(shown(""), "");
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::backend::Backend;
 use super::{CommonOptions, counted, number, resolve_base, size, text};
-use crate::cli::{CommandResult, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize_line};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -25,7 +25,7 @@ pub(super) async fn run(command: &Status, peer: &Backend, out: &mut dyn Write) -
     resolve_base::must_exist(peer, command.common.base()).await?;
     let status = peer.call("knowledge-status", command.common.arguments(json!({}))).await?;
     match command.common.json {
-        true => writeln!(out, "{status}")?,
+        true => json_output::write(&status, out)?,
         false => write_status(&status, matches!(peer, Backend::Server(_)), out)?,
     }
     let healthy = text(&status["health"], "status") == "healthy";
@@ -52,8 +52,5 @@ fn write_status(status: &Value, is_served: bool, out: &mut dyn Write) -> io::Res
         let names: Vec<&str> = bases.iter().filter_map(Value::as_str).collect();
         line("all bases", names.join(", "))?;
     }
-    line(
-        "server",
-        if is_served { "running" } else { "none has the documents open; this command opened them itself" }.to_owned(),
-    )
+    line("server", if is_served { "running" } else { "not running" }.to_owned())
 }

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::error::KnowledgeError;
 use super::import_summary::ImportSummary;
-use super::{backend, maintenance, resolve_id, text};
+use super::{backend, maintenance, resolve_id, short_ids, text};
 use crate::cli::table::{Align, write_table};
-use crate::cli::{CommandResult, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize_line};
 use crate::config::LoadedConfig;
 use crate::knowledge;
 use crate::knowledge::date;
@@ -38,7 +38,7 @@ pub(in crate::cli) struct Tasks {
     /// Maximum number of tasks, newest first
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// Print JSON on one line
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -52,7 +52,7 @@ Examples:
     Cancel {
         /// Task ID or a unique prefix
         id: String,
-        /// Print JSON on one line
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -73,7 +73,7 @@ pub(super) async fn run(command: &Tasks, loaded: &LoadedConfig, out: &mut dyn Wr
                 shown.push(to_json(task, progress(task, server.as_ref()).await));
             }
             match command.json {
-                true => writeln!(out, "{}", json!({ "success": true, "tasks": shown }))?,
+                true => json_output::write(&json!({ "success": true, "tasks": shown }), out)?,
                 false => write_tasks(&shown, out)?,
             }
             Ok(ExitCode::SUCCESS)
@@ -105,8 +105,10 @@ async fn cancel(beginning: &str, json: bool, loaded: &LoadedConfig, out: &mut dy
         return Err(KnowledgeError::TaskEnded { task: id, state }.into());
     }
     match json {
-        true => writeln!(out, "{}", json!({ "success": true, "task_id": id, "status": TaskState::Cancelled.name() }))?,
-        false => writeln!(out, "cancelled {id}; what it has added by then stays")?,
+        true => {
+            json_output::write(&json!({ "success": true, "task_id": id, "status": TaskState::Cancelled.name() }), out)?
+        }
+        false => writeln!(out, "Cancelled {id}; documents added before are kept")?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -169,17 +171,17 @@ pub(super) fn task_label(task: &TaskRecord) -> String {
 
 fn write_tasks(tasks: &[Value], out: &mut dyn Write) -> std::io::Result<()> {
     if tasks.is_empty() {
-        return writeln!(out, "there are no tasks; `corbie add` begins one");
+        return writeln!(out, "No tasks.");
     }
     let heading = [
         ("STATE", Align::Left),
         ("DONE", Align::Right),
         ("AGE", Align::Right),
         ("BASE", Align::Left),
-        ("WHAT", Align::Left),
         ("ID", Align::Left),
+        ("WHAT", Align::Wrap),
     ];
-    let row = |task: &Value| {
+    let row = |(task, id): (&Value, &String)| {
         let done = task["progress"].as_f64().map(|share| format!("{:.0} %", share * 100.0));
         let message = match text(task, "message") {
             "" if task["result"]["files_total"].is_u64() => {
@@ -193,11 +195,12 @@ fn write_tasks(tasks: &[Value], out: &mut dyn Write) -> std::io::Result<()> {
             done.unwrap_or_default(),
             age(task["age_seconds"].as_i64().unwrap_or_default()),
             sanitize_line(text(task, "knowledge_base")),
+            sanitize_line(id),
             sanitize_line(&format!("{}{message}", text(task, "what"))),
-            sanitize_line(text(task, "task_id")),
         ]
     };
-    write_table(&heading, &tasks.iter().map(row).collect::<Vec<_>>(), out)
+    let ids = short_ids(tasks.iter().map(|task| text(task, "task_id")));
+    write_table(&heading, &tasks.iter().zip(&ids).map(row).collect::<Vec<_>>(), out)
 }
 
 fn age(seconds: i64) -> String {
@@ -214,12 +217,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_in_the_unit_that_suits_them() {
+    fn ages_have_a_suitable_unit() {
         assert_eq!([0, 119, 120, 7200, 200_000].map(age), ["0 s", "119 s", "2 min", "2 h", "2 days"]);
     }
 
     #[test]
-    fn a_task_is_one_line_whatever_its_files_are_called() {
+    fn a_file_name_cannot_break_the_line_of_a_task() {
         let mut out = Vec::new();
         let task = json!({ "status": "failed", "what": "a\n\u{1b}[2J.pdf", "message": "no", "task_id": "1" });
         write_tasks(&[task], &mut out).unwrap();

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::texts::{Texts, texts};
-use super::CommandResult;
 use super::table::{Align, write_table};
+use super::{CommandResult, json_output};
 
 /// Lists third-party software of all features and platforms; a build may contain less.
 #[derive(Debug, Args)]
@@ -26,17 +26,17 @@ pub(super) struct Licenses {
     /// Only components whose name contains this text
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Print one JSON object
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  corbie licenses                 # every part with its licence
-  corbie licenses --full tokio    # the texts for one of them
+  corbie licenses                 # components and their licenses
+  corbie licenses --full tokio    # with the license texts of one component
   corbie licenses --full > THIRD-PARTY.txt
-  corbie licenses --json          # the same for programs";
+  corbie licenses --json";
 
 /// A bundled component, with every feature and on any platform.
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -73,15 +73,15 @@ pub(super) fn run(command: &Licenses, out: &mut dyn Write) -> CommandResult {
     if let Some(name) = &command.name {
         parts.retain(|part| part.name.contains(name.as_str()));
         if parts.is_empty() {
-            return Err(format!("nothing inside is called `{name}`; `corbie licenses` lists everything").into());
+            return Err(format!("no component is named `{name}`; `corbie licenses` lists all components").into());
         }
     }
     match (command.json, command.full) {
-        (true, false) => writeln!(out, "{:#}", json!({ "parts": parts }))?,
+        (true, false) => json_output::write(&json!({ "parts": parts }), out)?,
         (true, true) => {
             let mut texts = texts()?;
             texts.retain(|name, _| parts.iter().any(|part| part.texts.contains(name)));
-            writeln!(out, "{:#}", json!({ "parts": parts, "texts": texts }))?;
+            json_output::write(&json!({ "parts": parts, "texts": texts }), out)?;
         }
         (false, false) => write_list(&parts, out)?,
         (false, true) => {
@@ -93,11 +93,11 @@ pub(super) fn run(command: &Licenses, out: &mut dyn Write) -> CommandResult {
 }
 
 fn write_list(parts: &[Component], out: &mut dyn Write) -> io::Result<()> {
-    let heading = [("NAME", Align::Left), ("VERSION", Align::Left), ("KIND", Align::Left), ("LICENCE", Align::Left)];
+    let heading = [("NAME", Align::Left), ("VERSION", Align::Left), ("KIND", Align::Left), ("LICENSE", Align::Wrap)];
     let rows: Vec<Vec<String>> = parts.iter().map(row).collect();
     write_table(&heading, &rows, out)?;
     match parts.iter().any(|part| part.standard_text) {
-        true => writeln!(out, "\n* brings no text of its licence; that of the licence itself stands in"),
+        true => writeln!(out, "\n* includes no license text; the standard text of the license is used"),
         false => Ok(()),
     }
 }

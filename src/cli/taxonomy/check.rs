@@ -11,6 +11,7 @@ use super::{CommandResult, counted};
 use crate::classify::Taxonomy;
 use crate::classify::taxonomy::Category;
 use crate::classify::training;
+use crate::cli::json_output;
 use crate::config::Diagnostic;
 
 #[derive(Debug, Args)]
@@ -21,7 +22,7 @@ Examples:
 pub(in crate::cli) struct Check {
     /// Taxonomy file: `.yaml`, `.yml`, `.toml` or `.json`
     file: PathBuf,
-    /// Print one JSON object
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -29,7 +30,7 @@ pub(in crate::cli) struct Check {
 pub(super) fn run(command: &Check, out: &mut dyn Write) -> CommandResult {
     let file = command.file.display();
     match super::read_taxonomy(&command.file) {
-        Ok(taxonomy) if command.json => writeln!(out, "{:#}", to_json(&taxonomy, &file.to_string()))?,
+        Ok(taxonomy) if command.json => json_output::write(&to_json(&taxonomy, &file.to_string()), out)?,
         Ok(taxonomy) => {
             let rules: usize = taxonomy.categories.iter().map(|each| pattern_count(each) + each.words.len()).sum();
             let categories = counted(taxonomy.categories.len(), "category", "categories");
@@ -52,7 +53,7 @@ pub(super) fn run(command: &Check, out: &mut dyn Write) -> CommandResult {
                 "file": file.to_string(),
                 "errors": mistakes,
             });
-            writeln!(out, "{told:#}")?;
+            json_output::write(&told, out)?;
             return Ok(ExitCode::FAILURE);
         }
         Err(error) => return Err(error.into()),
@@ -82,7 +83,7 @@ fn warnings(taxonomy: &Taxonomy) -> Vec<String> {
     let mut remarks = taxonomy.warnings();
     if let (Some(path), Some(false)) = (&taxonomy.path, training::saved_is_current(taxonomy)) {
         remarks.push(format!(
-            "`{}` was not learned from these examples and is not used; `corbie taxonomy train {}` makes it anew",
+            "`{}` does not match these examples and is not used; run `corbie taxonomy train {}`",
             training::saved_path(path).display(),
             path.display()
         ));

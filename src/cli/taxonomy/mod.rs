@@ -16,6 +16,7 @@ use clap::Subcommand;
 use super::CommandResult;
 use crate::classify::Taxonomy;
 use crate::config::{ConfigError, Diagnostic, LoadedConfig, ValueSource};
+use crate::util::os_error::FILE_NOT_FOUND;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -56,7 +57,7 @@ pub(super) fn run(command: &TaxonomyCommand, loaded: &LoadedConfig, out: &mut dy
 fn read_taxonomy(path: &Path) -> Result<Taxonomy, ConfigError> {
     if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         let name = path.display();
-        let message = format!("does not exist; `corbie taxonomy new --out {name}` makes one to start from");
+        let message = format!("{FILE_NOT_FOUND}; create one with `corbie taxonomy new --out {name}`");
         return Err(Diagnostic::with_source(ValueSource::File(path.into()), message).into());
     }
     Taxonomy::read(path)
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_no_control_characters_and_an_end() {
+    fn one_line_is_sanitized_and_truncated() {
         assert_eq!(one_line("a\nb\u{1b}[31m", 20), "a b [31m");
         assert_eq!(one_line("éééé", 4), "éééé");
         assert_eq!(one_line("ééééé", 4), "ééé…");

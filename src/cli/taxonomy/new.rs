@@ -12,7 +12,7 @@ use super::from_dataset::{Contradiction, DatasetCategories, categories_from};
 use super::{CommandResult, counted, one_line, yaml};
 use crate::classify::Taxonomy;
 use crate::classify::taxonomy::MAX_FILE_BYTES;
-use crate::cli::{must_exist, output_file, value_parsers};
+use crate::cli::{json_output, must_exist, output_file, value_parsers};
 use crate::config::{ConfigError, Diagnostic, Segment};
 use crate::evaluate::dataset;
 
@@ -33,7 +33,7 @@ pub(in crate::cli) struct New {
     /// Maximum number of examples per category
     #[arg(long = "limit", alias = "most", value_name = "N", default_value_t = 1000, requires = "data", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// Print one JSON object about the written file
+    /// Print JSON about the written file
     #[arg(long, requires = "out")]
     json: bool,
 }
@@ -66,7 +66,7 @@ pub(super) fn run(command: &New, out: &mut dyn Write) -> CommandResult {
     if command.json {
         let (categories, examples) = (taxonomy.categories.len(), taxonomy.example_count());
         let told = json!({ "file": path.display().to_string(), "categories": categories, "examples": examples });
-        writeln!(out, "{told:#}")?;
+        json_output::write(&told, out)?;
         return Ok(ExitCode::SUCCESS);
     }
     let categories = counted(taxonomy.categories.len(), "category", "categories");
@@ -87,8 +87,8 @@ fn from_labelled_texts(data: &Path, most: usize) -> Result<(String, Taxonomy), B
     report_omissions(&gathered, data);
     if gathered.categories.is_empty() {
         return Err(format!(
-            "`{name}` has no text with a label; each line of a `.jsonl` file is {{\"text\": …, \"label\": …}}, and a \
-             `.csv` file begins with `text,label`"
+            "`{name}` has no labelled text; each line of a `.jsonl` file must be {{\"text\": …, \"label\": …}}, and a \
+             `.csv` file must begin with `text,label`"
         )
         .into());
     }
@@ -96,7 +96,7 @@ fn from_labelled_texts(data: &Path, most: usize) -> Result<(String, Taxonomy), B
     if yaml.len() > MAX_FILE_BYTES {
         let (megabytes, limit) = (yaml.len() >> 20, MAX_FILE_BYTES >> 20);
         return Err(format!(
-            "the taxonomy would have {megabytes} MiB, and the most is {limit}; give `--most` a number below {most}"
+            "the taxonomy would have {megabytes} MiB, more than the limit of {limit} MiB; set `--limit` below {most}"
         )
         .into());
     }
@@ -114,20 +114,20 @@ fn report_omissions(gathered: &DatasetCategories, data: &Path) {
         let text = one_line(text, MAX_TEXT_CHARS);
         let (line, label) = then;
         let (first, other) = first;
-        tracing::warn!("{name}:{line}: \"{text}\" is `{label}` here and `{other}` in line {first}; it was left out");
+        tracing::warn!("{name}:{line}: \"{text}\" is `{label}` here and `{other}` in line {first}; skipped");
     }
     if let more @ 1.. = contradictions.len().saturating_sub(MAX_CONTRADICTIONS_SHOWN) {
-        tracing::warn!("{name}: {more} more texts have several labels and were left out");
+        tracing::warn!("{name}: {more} more texts with several labels skipped");
     }
     let reasons = [
         (unlabelled, "without a label"),
-        (empty, "without a word"),
-        (too_long, "too long for an example"),
-        (repeated, "there already"),
-        (surplus, "beyond the most that a category may have (`--most`)"),
+        (empty, "empty"),
+        (too_long, "longer than an example may be"),
+        (repeated, "duplicates"),
+        (surplus, "more than `--limit` per category"),
     ];
     for (count, why) in reasons.into_iter().filter(|(count, _)| **count > 0) {
-        tracing::warn!("{name}: {} left out: {why}", counted(*count, "text was", "texts were"));
+        tracing::warn!("{name}: {} skipped: {why}", counted(*count, "text", "texts"));
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_taxonomy_to_start_from_has_no_mistakes_and_nothing_to_remark() {
+    fn starter_taxonomy_has_no_errors_or_warnings() {
         for yaml in [STARTER.to_owned(), switched_on()] {
             let taxonomy = Taxonomy::parse(&yaml).unwrap();
             assert_eq!(taxonomy.categories.len(), 3);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_taxonomy_to_start_from_shows_every_key() {
+    fn starter_taxonomy_shows_every_key() {
         fn keys(schema: &Value, found: &mut Vec<String>) {
             let Value::Object(members) = schema else { return };
             if let Some(Value::Object(properties)) = members.get("properties") {

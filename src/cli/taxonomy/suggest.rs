@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::{CommandResult, counted, one_line};
 use crate::classify::Taxonomy;
+use crate::cli::json_output;
 use crate::cli::progress::Progress;
 use crate::config::LoadedConfig;
 use crate::evaluate::cross_validation::{self, LabelledEmbeddings};
@@ -28,7 +29,7 @@ Examples:
 pub(in crate::cli) struct Suggest {
     /// Taxonomy file
     file: PathBuf,
-    /// Print one JSON object
+    /// Print JSON
     #[arg(long)]
     json: bool,
     /// Maximum number of entries per list
@@ -47,7 +48,7 @@ pub(super) fn run(command: &Suggest, loaded: &LoadedConfig, out: &mut dyn Write)
     let taxonomy = super::read_taxonomy(&command.file)?;
     let file = command.file.display().to_string();
     if taxonomy.categories.len() < 2 {
-        return Err(format!("{file}: there is nothing to tell apart with one category; add a second").into());
+        return Err(format!("{file}: a taxonomy with one category cannot be evaluated; add a second").into());
     }
     let (class_of, texts) = distinct_examples(&taxonomy);
     let progress = Progress::new();
@@ -131,7 +132,7 @@ fn write_json(
         outliers: first(alone, most),
         weak_categories: first(weak, most),
     };
-    writeln!(out, "{}", serde_json::to_string_pretty(&told)?)
+    json_output::write(&told, out)
 }
 
 fn write_text(
@@ -147,12 +148,15 @@ fn write_text(
     match accuracy {
         Some(accuracy) => {
             let right = 100.0 * accuracy;
-            writeln!(out, "{file}: {examples} of {categories}; {right:.1} % of {held_out} recognised unseen")?;
+            writeln!(out, "{file}: {examples} of {categories}; cross-validation accuracy {right:.1} % of {held_out}")?;
         }
-        None => writeln!(out, "{file}: {examples} of {categories}; too few to try any unseen, write more of each")?,
+        None => writeln!(
+            out,
+            "{file}: {examples} of {categories}; too few examples for cross-validation, add more to each category"
+        )?,
     }
     list(
-        "Examples that look mislabelled; move them, or tell the categories apart better:",
+        "Possibly mislabelled examples; move them, or distinguish the categories more clearly:",
         mislabelled,
         most,
         out,
@@ -162,7 +166,7 @@ fn write_text(
             format!("{:>3.0} %  {category} → {predicted}: {}", 100.0 * confidence, one_line(text, MAX_TEXT_CHARS))
         },
     )?;
-    list("Examples that stand alone; write more like these:", alone, most, out, |each| {
+    list("Outliers; add similar examples:", alone, most, out, |each| {
         let Suspect { category, text, confidence, .. } = each;
         format!(
             "{:>3.0} %  {}: {}",
@@ -171,18 +175,18 @@ fn write_text(
             one_line(text, MAX_TEXT_CHARS)
         )
     })?;
-    let title = "Categories that are weak; write more examples for them:".to_owned();
+    let title = "Weak categories; add more examples:".to_owned();
     list(&title, weak, most, out, |each| {
         let WeakCategory { category, examples, recall, confused_with } = each;
         let recall = recall.map_or_else(|| "  -  ".to_owned(), |recall| format!("{:>3.0} %", 100.0 * recall));
         let examples = counted(*examples, "example", "examples");
         let taken_for = confused_with.as_ref().map(|ConfusedCategory { category, count }| {
-            format!(", {count} of them taken for {}", one_line(category, MAX_NAME_CHARS))
+            format!(", {count} classified as {}", one_line(category, MAX_NAME_CHARS))
         });
         format!("{recall}  {}: {examples}{}", one_line(category, MAX_NAME_CHARS), taken_for.unwrap_or_default())
     })?;
     if mislabelled.is_empty() && alone.is_empty() && weak.is_empty() {
-        writeln!(out, "Nothing to suggest.")?;
+        writeln!(out, "No suggestions.")?;
     }
     Ok(())
 }

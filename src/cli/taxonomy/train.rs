@@ -11,8 +11,8 @@ use serde_json::json;
 use super::{CommandResult, counted};
 use crate::classify::Taxonomy;
 use crate::classify::training::{self, TrainedClassifier, TrainingError};
-use crate::cli::output_file;
 use crate::cli::progress::Progress;
+use crate::cli::{json_output, output_file};
 use crate::config::LoadedConfig;
 use crate::inference::Inference;
 
@@ -23,7 +23,7 @@ Examples:
 pub(in crate::cli) struct Train {
     /// Taxonomy file; the trained classifier is stored next to it with the extension `.trained`
     file: PathBuf,
-    /// Print one JSON object
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -42,9 +42,9 @@ pub(super) fn run(command: &Train, loaded: &LoadedConfig, out: &mut dyn Write) -
         if command.json {
             let nothing =
                 json!({ "file": file.to_string(), "trained": null, "examples": examples, "categories": categories });
-            writeln!(out, "{nothing:#}")?;
+            json_output::write(&nothing, out)?;
         } else {
-            writeln!(out, "{file}: there is nothing to learn with one category; add a second to tell it from")?;
+            writeln!(out, "{file}: a taxonomy with one category needs no training; add a second")?;
         }
         return Ok(ExitCode::SUCCESS);
     };
@@ -63,11 +63,15 @@ pub(super) fn run(command: &Train, loaded: &LoadedConfig, out: &mut dyn Write) -
             "seconds": (seconds * 1000.0).round() / 1000.0,
             "bytes": bytes.len(),
         });
-        writeln!(out, "{told:#}")?;
+        json_output::write(&told, out)?;
     } else {
         let (examples, size) = (counted(examples, "example", "examples"), size(bytes.len()));
         let categories = counted(categories, "category", "categories");
-        writeln!(out, "{file}: learned {examples} of {categories} in {seconds:.1} s; {size} in {}", trained.display())?;
+        writeln!(
+            out,
+            "{file}: trained on {examples} of {categories} in {seconds:.1} s; wrote {} ({size})",
+            trained.display()
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -81,7 +85,7 @@ async fn train(taxonomy: &Taxonomy, inference: &Inference) -> Result<Option<Trai
     loop {
         tokio::select! {
             learned = &mut training => return learned,
-            _ = ticks.tick() => progress.update(&format!("learning {examples}: {} s", started.elapsed().as_secs())),
+            _ = ticks.tick() => progress.update(&format!("training on {examples}: {} s", started.elapsed().as_secs())),
         }
     }
 }

@@ -6,8 +6,8 @@ use super::from_dataset::DatasetCategory;
 use crate::classify::taxonomy::scalar;
 
 const HEADER: &str = "\
-# Made of labelled texts. Give each category a description, a system prompt, and words or patterns that speak for it;
-# `corbie taxonomy new` without a file shows how, `corbie taxonomy suggest` tells which examples deserve a second look.
+# Generated from labelled texts. Add a description, a system prompt, and words or patterns to each category;
+# `corbie taxonomy new` without a file shows how, and `corbie taxonomy suggest` reports examples to review.
 
 categories:
 ";
@@ -82,7 +82,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_as_a_taxonomy_is_read_as_it_was(
+        fn written_taxonomy_is_read_back_unchanged(
             names in proptest::collection::btree_set(any_name(), 1..5),
             examples in proptest::collection::btree_map(any_example(), any::<proptest::sample::Index>(), 0..20),
         ) {

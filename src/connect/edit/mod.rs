@@ -22,17 +22,17 @@ pub enum ClientFileFormat {
 /// Why a text cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    #[error("line {line}, column {column}: {why}; correct it there, then try again")]
+    #[error("line {line}, column {column}: {why}; correct the file and try again")]
     Syntax { line: usize, column: usize, why: String },
-    #[error("it holds {found} where an object is expected; correct it, or name another file with `--file`")]
+    #[error("the file contains {found} instead of an object; correct it, or specify another file with `--file`")]
     NotAnObject { found: &'static str },
-    #[error("`{key}` is {found} where an object is expected; correct it, then try again")]
+    #[error("`{key}` is {found} instead of an object; correct it and try again")]
     NotASection { key: String, found: &'static str },
-    #[error("`{key}` is in it more than once, and clients do not agree on which counts; remove all but one")]
+    #[error("duplicate key `{key}`; remove all but one")]
     DuplicateKey { key: String },
-    #[error("its lines end in two ways; give all of them the same end, then try again")]
+    #[error("file has mixed line endings; convert it to LF or CRLF and try again")]
     MixedLineEnds,
-    #[error("it is written in a way that cannot be changed safely; change it by hand")]
+    #[error("the file cannot be edited safely; edit it manually")]
     Unsafe,
 }
 
@@ -171,7 +171,7 @@ fn json_type_name(value: &Value) -> &'static str {
         Value::Null => "`null`",
         Value::Bool(_) => "`true` or `false`",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     }

@@ -55,15 +55,15 @@ const RETRY_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), MAX_BACKOFF)
 /// Why a batch was not delivered.
 #[derive(Debug, thiserror::Error)]
 enum ExportError {
-    #[error("it answers with status {0}")]
+    #[error("collector responded with status {0}")]
     Refused(StatusCode),
     /// The collector may accept it later.
-    #[error("it has no time (status {status})")]
+    #[error("collector is overloaded (status {status})")]
     Busy { status: StatusCode, wait: Option<Duration> },
-    #[error("it cannot be reached in time")]
+    #[error("connection timed out")]
     Unreachable,
     /// The batch was not sent.
-    #[error("a fault of corbie itself, which the log tells")]
+    #[error("internal error; see the log")]
     Internal,
 }
 
@@ -76,22 +76,22 @@ impl SpanExporter {
             match catch_panic(self.deliver(batch)).await {
                 Ok(()) if told.failing => {
                     told.failing = false;
-                    tracing::info!("spans reach the collector again");
+                    tracing::info!("span export recovered");
                 }
                 Ok(()) => {}
                 Err(failure) if !told.failing => {
                     told.failing = true;
-                    let advice = "check `telemetry.otlp`; spans are dropped until it takes them";
-                    tracing::warn!(spans = count, "the collector did not take spans: {failure}; {advice}");
+                    let advice = "check `telemetry.otlp`; spans are dropped until export succeeds";
+                    tracing::warn!(spans = count, "span export failed: {failure}; {advice}");
                 }
-                Err(failure) => tracing::debug!(spans = count, "the collector did not take spans: {failure}"),
+                Err(failure) => tracing::debug!(spans = count, "span export failed: {failure}"),
             }
             let dropped = self.dropped.load(Ordering::Relaxed);
             if dropped > 0 && !std::mem::replace(&mut told.dropping, true) {
-                tracing::warn!(dropped, "spans come faster than the collector takes them; this is told once");
+                tracing::warn!(dropped, "span queue is full; dropping spans (logged once)");
             }
         }
-        tracing::debug!(dropped = self.dropped.load(Ordering::Relaxed), "no more spans are sent");
+        tracing::debug!(dropped = self.dropped.load(Ordering::Relaxed), "span exporter stopped");
     }
 
     /// Waits for the first span, then up to `GATHERING` for more.

@@ -14,9 +14,9 @@ fn the_reference_has_every_command_and_option() {
 
 fn page(program: &Command) -> String {
     let mut page = String::from("# Command line\n\n");
-    page += "What `--help` says, for every command. What they end with is told in [Exit codes](../exit-codes.md).\n\n";
+    page += "The `--help` of every command. For exit statuses see [Exit codes](../exit-codes.md).\n\n";
     page += &about(program);
-    page += "| command | what it does |\n|---|---|\n";
+    page += "| command | description |\n|---|---|\n";
     let commands = commands(program);
     for (name, command) in &commands {
         let short = command.get_about().map(ToString::to_string).unwrap_or_default();

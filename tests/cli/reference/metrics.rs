@@ -60,9 +60,9 @@ fn metrics_after_use() -> String {
 
 fn page(told: &str) -> String {
     let mut page = String::from("# Metrics\n\n");
-    page += "What `GET /metrics` tells, in OpenMetrics; counters end in `_total` there, histograms in `_bucket`, `_sum` and `_count`.\n";
-    page += "Labels, a dashboard and alerts are told in [Operations](../operations.md#metrics).\n\n";
-    page += "| metric | kind | what it is |\n|---|---|---|\n";
+    page += "Metrics of `GET /metrics` in the OpenMetrics format; names of counters end in `_total`, those of histograms in `_bucket`, `_sum` and `_count`.\n";
+    page += "For labels, a dashboard and alerts see [Operations](../operations.md#metrics).\n\n";
+    page += "| metric | type | description |\n|---|---|---|\n";
     for (name, MetricFamily { kind, unit, help }) in families(told) {
         let name = match kind.as_str() {
             "counter" => format!("{name}_total"),

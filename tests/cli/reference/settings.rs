@@ -18,10 +18,10 @@ fn the_reference_has_every_setting() {
 
 fn page(schema: &Value) -> String {
     let mut page = String::from("# Settings\n\n");
-    page += "Every key that a file `corbie.yaml`, `.yml`, `.toml` or `.json` may have, and the environment variable that sets it.\n";
-    page += "Variables win over files, flags win over variables; `corbie config show` tells what counts, and `corbie config list` which files were read.\n";
-    page += "`<name>` stands for a name of your own, and `[]` for each member of a list; lists and whole sections are written in variables as YAML or JSON.\n";
-    page += "The same as a schema for editors: [`schema/config.schema.json`](../../schema/config.schema.json), or `corbie config schema`.\n\n";
+    page += "All keys of `corbie.yaml` (or `.yml`, `.toml`, `.json`), and the environment variables that set them.\n";
+    page += "Environment variables override files, and command line flags override variables; `corbie config show` prints the effective settings, `corbie config list` the files in use.\n";
+    page += "`<name>` is a name that you choose, `[]` each entry of a list; in variables, lists and sections are written as YAML or JSON.\n";
+    page += "JSON Schema for editors: [`schema/config.schema.json`](../../schema/config.schema.json), or `corbie config schema`.\n\n";
     let sections = members(schema);
     for (section, _) in &sections {
         page += &format!("- [`{section}`](#{section})\n");
@@ -74,11 +74,11 @@ fn entry(key: &SettingKey) -> String {
         text += &format!("\n### `{}`\n", path.join("."));
         let mut facts = vec![if has_members(schema) { "section".into() } else { kind(schema) }];
         if *required {
-            facts.push("must be given".into());
+            facts.push("required".into());
         }
         match schema.get("default") {
             Some(default) => facts.push(format!("default `{}`", yaml_value(default))),
-            None if !has_members(schema) && !*required => facts.push("left out by default".into()),
+            None if !has_members(schema) && !*required => facts.push("optional".into()),
             None => {}
         }
         if let Some(variable) = variable(path) {
@@ -124,19 +124,19 @@ pub(super) fn kind(schema: &Value) -> String {
     let words = match schema["format"].as_str() {
         Some("timeout" | "non-negative-duration") => "duration such as `30s` or `5m`, or seconds".into(),
         Some("byte-size") => "size such as `64MiB`, or bytes".into(),
-        Some("token" | "header-value") => "text, kept secret".into(),
+        Some("token" | "header-value") => "string, secret".into(),
         Some("http-url" | "server-identifier" | "origin") => "URL".into(),
         _ => match schema["type"].as_str() {
-            Some("integer") => format!("whole number{}", range(schema)),
+            Some("integer") => format!("integer{}", range(schema)),
             Some("number") => format!("number{}", range(schema)),
-            Some("boolean") => "`true` or `false`".into(),
+            Some("boolean") => "boolean".into(),
             Some("array") => format!("list of: {}", kind(&schema["items"])),
-            Some("object") if has_members(&schema["additionalProperties"]) => "names, each with a section".into(),
+            Some("object") if has_members(&schema["additionalProperties"]) => "mapping of names to sections".into(),
             Some("object") if schema["additionalProperties"].is_object() => {
-                format!("names, each with: {}", kind(&schema["additionalProperties"]))
+                format!("mapping of names to: {}", kind(&schema["additionalProperties"]))
             }
             Some("object") => "object".into(),
-            Some("string") => "text".into(),
+            Some("string") => "string".into(),
             _ => "any value".to_owned(),
         },
     };
@@ -181,15 +181,9 @@ fn a_key_is_told_with_its_kind_default_and_variable() {
             "key": { "type": "string", "format": "token", "description": "Its key." } } } },
     } } } });
     let page = page(&schema);
-    let expected = "## server\n\nWho serves.\n\n### `server.most`\n\nwhole number, 1 to 9 · default `5` · `CORBIE_SERVER__MOST`\n\nHow many at once.\n";
+    let expected = "## server\n\nWho serves.\n\n### `server.most`\n\ninteger, 1 to 9 · default `5` · `CORBIE_SERVER__MOST`\n\nHow many at once.\n";
     assert!(page.contains(expected), "{page}");
-    assert!(
-        page.contains("`fast`, `safe` · left out by default · `CORBIE_SERVER__MODE`\n\nHow.\n\n- `fast`: Quick.\n"),
-        "{page}"
-    );
+    assert!(page.contains("`fast`, `safe` · optional · `CORBIE_SERVER__MODE`\n\nHow.\n\n- `fast`: Quick.\n"), "{page}");
     assert!(page.contains("duration such as `30s` or `5m`, or seconds · default `30s`"), "{page}");
-    assert!(
-        page.contains("### `server.by.<name>.key`\n\ntext, kept secret · left out by default\n\nIts key.\n"),
-        "{page}"
-    );
+    assert!(page.contains("### `server.by.<name>.key`\n\nstring, secret · optional\n\nIts key.\n"), "{page}");
 }

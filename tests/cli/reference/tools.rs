@@ -19,9 +19,9 @@ fn page(tools: &[Value]) -> String {
     let mut tools: Vec<&Value> = tools.iter().collect();
     tools.sort_by_key(|tool| tool["name"].as_str().unwrap_or_default().to_owned());
     let mut page = String::from("# Tools\n\n");
-    page += "What `tools/list` of the server says. `corbie tools call NAME JSON` calls one without a client; names may be written with `-` or `_`.\n";
-    page += "What a tool does to the world decides how far a caller must be trusted ([Access](../access.md)); a few ask for more, for what they cost or show.\n\n";
-    page += "| tool | effect | trust needed | what it does |\n|---|---|---|---|\n";
+    page += "All tools, as listed by `tools/list`. `corbie tools call NAME JSON` calls a tool without a client; in names, `-` and `_` are interchangeable.\n";
+    page += "The required trust level depends on the effect of a tool ([Access](../access.md)); some tools require a higher level because of their cost or the data they return.\n\n";
+    page += "| tool | effect | required trust level | description |\n|---|---|---|---|\n";
     for tool in &tools {
         let (effect, trust) = effect(tool);
         let first = text(tool, "description").split_inclusive(". ").next().unwrap_or_default().trim();
@@ -39,11 +39,11 @@ fn page(tools: &[Value]) -> String {
 fn section(tool: &Value) -> String {
     let (effect, trust) = effect(tool);
     let mut section = format!("\n## `{}`\n\n{}\n\n", text(tool, "name"), prose(text(tool, "description")));
-    section += &format!("It {effect}: callers must be {trust}");
+    section += &format!("Effect: {effect}. Required trust level: {trust}");
     section += match trust {
-        "untrusted" => " or better, which all are.\n",
+        "untrusted" => " (all callers).\n",
         "trusted" => ".\n",
-        _ => " or better.\n",
+        _ => " or higher.\n",
     };
     if let Some(release) = tool["metadata"]["deprecated_in"].as_str() {
         section += &format!("Deprecated in {release}.\n");
@@ -52,7 +52,7 @@ fn section(tool: &Value) -> String {
     collect("", &tool["inputSchema"], &mut rows);
     match rows.is_empty() {
         true => section += "\nNo arguments.\n",
-        false => section += &format!("\n| argument | kind | |\n|---|---|---|\n{}", rows.concat()),
+        false => section += &format!("\n| argument | type | description |\n|---|---|---|\n{}", rows.concat()),
     }
     section
 }
@@ -79,7 +79,7 @@ fn collect(before: &str, schema: &Value, rows: &mut Vec<String>) {
 /// The effect of a tool and the trust level it requires; some tools require more than their effect implies.
 fn effect(tool: &Value) -> (&'static str, &str) {
     let (effect, level) = match (&tool["annotations"]["readOnlyHint"], &tool["annotations"]["destructiveHint"]) {
-        (Value::Bool(true), _) => ("only reads", "untrusted"),
+        (Value::Bool(true), _) => ("read-only", "untrusted"),
         (_, Value::Bool(true)) => ("destroys data", "trusted"),
         _ => ("changes state or costs money", "verified"),
     };
@@ -101,7 +101,7 @@ fn a_tool_is_told_with_its_arguments_and_who_may_call_it() {
     });
     let page = page(&[tool]);
     assert!(page.contains("| [`wipe_it`](#wipe_it) | destroys data | trusted | Wipe a place. |"), "{page}");
-    assert!(page.contains("| `place` | text | **Required.** Which \\| one. |\n"), "{page}");
+    assert!(page.contains("| `place` | string | **Required.** Which \\| one. |\n"), "{page}");
     assert!(page.contains("| `how` | object |"), "{page}");
-    assert!(page.contains("| `how.fast` | `true` or `false` | Default: `true`. |\n"), "{page}");
+    assert!(page.contains("| `how.fast` | boolean | Default: `true`. |\n"), "{page}");
 }

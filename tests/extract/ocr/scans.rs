@@ -95,7 +95,7 @@ fn k31_nothing_is_looked_at_where_that_is_off() {
     .ocr_setting("engine", "off");
     let ended = files.run("scan.pdf");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stderr.contains("pages that show more than was read: 2"), "{ended:?}");
+    assert!(ended.stderr.contains("pages with images that were not read: 2"), "{ended:?}");
     let read = files.json("--ocr=force scan.pdf");
     assert_eq!(read["error"], "ocr_failed", "{read}");
     assert_eq!(read["message"], "OCR processing failed: `ocr.engine` is `off`; set it to `builtin`");

@@ -87,7 +87,7 @@ fn a_model_that_cannot_be_asked_is_a_warning() {
         .variable("CORBIE_ROUTER__TIMEOUT", "1s")
         .json("--config corbie.yaml harbour.png");
     assert_eq!(read["error"], Value::Null, "{read}");
-    assert!(read["warnings"][0]["message"].as_str().unwrap().contains("not described"), "{read}");
+    assert!(read["warnings"][0]["message"].as_str().unwrap().contains("image description failed"), "{read}");
     assert!(page_texts(&read)[0].contains("harbour"), "{read}");
 }
 

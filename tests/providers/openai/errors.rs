@@ -47,7 +47,7 @@ fn p16_every_status_is_a_situation() {
         (503, error("server_error", json!("model_not_found"), json!(null)), away(503)),
         (504, String::new(), Error::Timeout),
         (529, "{}".into(), away(529)),
-        (302, String::new(), Error::InvalidResponse("it sends us elsewhere; check its `base_url`")),
+        (302, String::new(), Error::InvalidResponse("unexpected redirect; check `base_url`")),
     ];
     for (status, body, expected) in cases {
         let found = OPENAI.parse_response(status, &[], body.as_bytes()).unwrap_err();

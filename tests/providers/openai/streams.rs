@@ -37,9 +37,9 @@ fn an_error_in_a_stream_ends_it() {
         ("error", r#"{"error":{"type":"invalid_request_error"}}"#, bad("invalid_request_error")),
         ("error", r#"{"message":"sk-leak","code":"model_not_found"}"#, Error::ModelNotFound),
         ("error", "sk-leak", away(500)),
-        ("", "sk-leak", Error::InvalidResponse("an event of its stream is no JSON object")),
-        ("", "[1]", Error::InvalidResponse("an event of its stream is no JSON object")),
-        ("", "[DONE]", Error::InvalidResponse("its stream has no answer")),
+        ("", "sk-leak", Error::InvalidResponse("stream event is not a JSON object")),
+        ("", "[1]", Error::InvalidResponse("stream event is not a JSON object")),
+        ("", "[DONE]", Error::InvalidResponse("stream has no response")),
     ];
     for (name, data, expected) in cases {
         let event = SseEvent { name: name.into(), data: data.into() };

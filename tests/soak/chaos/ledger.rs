@@ -1,6 +1,6 @@
 //! Client-side ledger of acknowledged writes: the possible states of every document as its client knows them.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Version number of a document; `None` if the document does not exist.
 pub(crate) type Version = Option<u64>;
@@ -35,8 +35,6 @@ pub(crate) struct Ledger {
     last_version: u64,
     /// The last removed, replaced or rejected versions with their documents. None of them may reappear.
     pub(crate) dead_versions: VecDeque<(usize, u64)>,
-    /// Documents with a version sent since the last clear. Failed ones are listed as failed, each with its own id.
-    pub(crate) attempted: BTreeSet<usize>,
     /// Ids of the last removed documents. None may be listed again in any state.
     pub(crate) removed_ids: VecDeque<String>,
 }
@@ -55,9 +53,6 @@ impl Ledger {
 
     /// A change was sent and its outcome is unknown: from now on either state is possible.
     pub(crate) fn record_sent(&mut self, document: usize, becomes: Version) {
-        if becomes.is_some() {
-            self.attempted.insert(document);
-        }
         let entry = self.entry(document);
         if !entry.possible_versions.contains(&becomes) {
             entry.possible_versions.push(becomes);
@@ -88,11 +83,10 @@ impl Ledger {
         self.record_acknowledged(document, None, None);
     }
 
-    /// All documents were removed, including the records of failed ones.
+    /// All documents were removed.
     pub(crate) fn record_cleared(&mut self) {
         let documents: Vec<usize> = self.entries.keys().copied().collect();
         documents.into_iter().for_each(|document| self.record_removed(document));
-        self.attempted.clear();
     }
 
     /// The change was rejected and had no effect.

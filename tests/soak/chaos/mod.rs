@@ -181,7 +181,7 @@ fn rounds(options: &Options, program: &ProgramConfig, shelf: Corpus, world: &mut
     let log = std::fs::read_to_string(program.log()).unwrap_or_default();
     // A thread that cannot start for lack of memory is not a bug in the program.
     let is_fault = |line: &&str| {
-        line.contains("panicked") || (line.contains("a fault of corbie itself") && !line.contains("/std/src/sys/"))
+        line.contains("panicked") || (line.contains("panic; set `log.level") && !line.contains("/std/src/sys/"))
     };
     match log.lines().find(is_fault) {
         Some(line) => Err(format!("something panicked: {line}")),

@@ -10,14 +10,14 @@ const MAX_HORIZONTAL_NAMES = 6;
 
 export function confusionMatrix(names, rows) {
   // A last column without a name counts predictions of categories that are not in the table.
-  const columns = rows.some((row) => row.length > names.length) ? [...names, "others"] : names;
+  const columns = rows.some((row) => row.length > names.length) ? [...names, "(other)"] : names;
   const cell = (row, actual) => (count, predicted) => {
     const share = count / Math.max(1, row.reduce((sum, each) => sum + each, 0));
     const tone = actual === predicted ? "--good" : "--bad";
     const strength = count ? Math.max(8, Math.round(share * MAX_SHADE)) : 0;
     return h(count ? "td" : "td.none", {
       style: count ? { background: `color-mix(in srgb, var(${tone}) ${strength}%, transparent)` } : {},
-      title: `${number(count)} of ${names[actual]} ${actual === predicted ? "recognised" : `taken for ${columns[predicted]}`}`,
+      title: `Actual: ${names[actual]} · predicted: ${columns[predicted]} · ${number(count)}`,
     }, number(count));
   };
   return h(columns.length > MAX_HORIZONTAL_NAMES ? "div.table.matrix.upright" : "div.table.matrix", { tabindex: "0", role: "region", "aria-label": "Confusion matrix" }, h("table", { "aria-describedby": "matrix-key" },

@@ -51,5 +51,5 @@ export function renderDiff(before, after) {
   });
   const remainder = shown.length > MAX_LINES ? h("span.quiet", `… and ${shown.length - MAX_LINES} more lines`) : null;
   const count = (sign) => lines.filter((line) => line.sign === sign).length;
-  return { added: count("+"), removed: count("-"), element: h("pre.difference", { tabindex: "0", "aria-label": "What changed" }, shown.slice(0, MAX_LINES), remainder) };
+  return { added: count("+"), removed: count("-"), element: h("pre.difference", { tabindex: "0", "aria-label": "Changes" }, shown.slice(0, MAX_LINES), remainder) };
 }

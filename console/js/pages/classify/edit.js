@@ -2,8 +2,8 @@
 
 import { h, append, fill, debounce } from "../../dom.js";
 import { call } from "../../mcp.js";
-import { empty } from "../../components/widgets.js";
-import { dialog } from "../../components/dialog.js";
+import { copyable, empty } from "../../components/widgets.js";
+import { dialog, messageDialog } from "../../components/dialog.js";
 import { toast, toastError } from "../../components/toast.js";
 import { plural } from "../../format.js";
 import { onReconnect } from "../../connection.js";
@@ -22,17 +22,17 @@ const RETRY_DELAY = 1_500;
 
 export async function show(container) {
   const { has, denialReason } = await loadPermissions();
-  if (!has("check_taxonomy")) return void container.append(toolMissing("read and change the taxonomy"));
+  if (!has("check_taxonomy")) return void container.append(toolMissing("edit the taxonomy"));
   let server = await call("get_taxonomy");
   if (server.text === null || server.text === undefined) {
     const reasons = [server.problem, server.not_writable_reason].filter(Boolean);
-    container.append(empty("The text of the taxonomy is not shown here", reasons.map((reason) => h("p", inlineCode(sentence(reason)))), h("p", "The other tabs tell what the categories are and how they do.")));
+    container.append(empty("Taxonomy text not available", reasons.map((reason) => h("p", inlineCode(sentence(reason)))), h("p", "The other tabs show the categories and evaluate them.")));
     return;
   }
-  const checkDenied = denialReason("check_taxonomy", "Changing the categories");
+  const checkDenied = denialReason("check_taxonomy", "Editing the taxonomy");
   if (checkDenied) {
-    const trialDenied = denialReason("check_taxonomy", "Trying another text without saving it").split(". ")[0];
-    return void append(container, [h("p.quiet", inlineCode(denialReason("save_taxonomy", "Changing the categories") ?? checkDenied)), h("p.quiet", inlineCode(sentence(trialDenied))), readOnly(server.text)]);
+    const trialDenied = denialReason("check_taxonomy", "Testing changes without saving").split(". ")[0];
+    return void append(container, [h("p.quiet", inlineCode(denialReason("save_taxonomy", "Editing the taxonomy") ?? checkDenied)), h("p.quiet", inlineCode(sentence(trialDenied))), readOnly(server.text)]);
   }
   const saveDenied = denialReason("save_taxonomy", "Saving");
 
@@ -50,12 +50,17 @@ export async function show(container) {
   const trial = taxonomyTrial({ text: () => withFileLineEndings(draft.text), onInvalid: showFindings });
   const checkDebounced = debounce(check, CHECK_DEBOUNCE);
   const checkLater = debounce(check, RETRY_DELAY);
+  const title = h("span", fileTitle());
   let stopped = false;
   let isSaving = false;
 
+  function fileTitle() {
+    return server.path ? h("code.break", { title: server.path }, fileName(server.path)) : "Default taxonomy";
+  }
+
   function drawState() {
     state.className = isChanged() ? "badge warn" : "badge";
-    fill(state, isChanged() ? "not saved" : server.path ? "as in the file" : "as it came with corbie");
+    fill(state, isChanged() ? "unsaved changes" : server.path ? "saved" : "unmodified");
     saveButton.disabled = !isChanged();
   }
 
@@ -71,7 +76,7 @@ export async function show(container) {
       // The server is busy with requests of other clients.
       if (error.kind === "rate" || /try again/.test(error.message)) checkLater();
       shownFindings = undefined;
-      fill(findings, h("p.quiet", error.kind === "offline" ? "The server cannot be reached. What you write stays here, and is checked when it is there again." : error.message));
+      fill(findings, h("p.quiet", error.kind === "offline" ? "Server unreachable. Your changes are kept and validated after reconnecting." : error.message));
     }
   }
 
@@ -88,7 +93,7 @@ export async function show(container) {
       ? h("button.plain", { type: "button", onclick: () => sourceEditor.goTo(line, column) }, h("b", `Line ${line}`), h("span.break", inlineCode(message)))
       : h("span.break", inlineCode(message)), hint ? h("span.quiet.small.hint", inlineCode(hint)) : null);
     fill(findings,
-      h(valid ? "p.good" : "p.bad", valid ? `No mistakes: ${plural(categories.length, "category", "categories")}, ${plural(examples, "example")}.` : `${plural(problems.length, "mistake")}. Choose one to go to its line.`),
+      h(valid ? "p.good" : "p.bad", valid ? `Valid: ${plural(categories.length, "category", "categories")}, ${plural(examples, "example")}.` : `${plural(problems.length, "error")}. Select one to jump to its line.`),
       diagnostics.length ? h("ul", diagnostics.map(item)) : null);
   }
 
@@ -104,8 +109,9 @@ export async function show(container) {
   }
 
   async function confirmAndSave() {
-    if (!isChanged()) return toast("Nothing has changed since it was saved.");
-    if (saveDenied || !server.writable) return showUnwritable(saveDenied ?? server.not_writable_reason);
+    if (!isChanged()) return toast("No changes to save.");
+    if (saveDenied) return showUnwritable(saveDenied);
+    if (!server.writable) return server.path ? showUnwritable(server.not_writable_reason) : explainOwnFile();
     const text = draft.text;
     // A separate request: the one of `check` is cancelled when the user types on.
     let checked;
@@ -117,38 +123,69 @@ export async function show(container) {
     if (stopped) return;
     showFindings(checked);
     if (!checked.valid) {
-      toast("It has mistakes and cannot be saved yet. Mend them first.");
+      toast("Fix the errors before saving.");
       findings.querySelector("button")?.focus();
       return;
     }
     const { added, removed, element } = renderDiff(draft.base, text);
     const confirmed = await dialog({
       title: "Save the taxonomy?",
-      body: [h("p", `${plural(added, "line")} added, ${removed} removed. It is used at once; what the file says now is kept beside it.`),
-        draft.mixed === undefined ? null : h("p.quiet.small", "The file has line ends of Windows and others. Lines that you did not change keep theirs."), element],
+      body: [h("p", `${plural(added, "line")} added, ${removed} removed. ${server.path ? "The new version takes effect immediately; the previous one is kept as a backup." : "It is saved as your own taxonomy file and takes effect immediately."}`),
+        draft.mixed === undefined ? null : h("p.quiet.small", "The file has mixed line endings. Unchanged lines keep theirs."), element],
       confirm: "Save",
     });
     if (!confirmed) return sourceEditor.field.focus();
+    await saveText(text);
+  }
+
+  /** Saves a checked text and reports the result. */
+  async function saveText(text) {
     saveButton.disabled = true;
-    fill(state, "saving and learning…");
+    fill(state, "saving and training…");
     try {
       const saved = await call("save_taxonomy", { text: withFileLineEndings(text), version: draft.version });
       rebase({ text: withFileLineEndings(text), version: saved.version }, draft.text !== text);
+      if (!server.path) server = await call("get_taxonomy", {}, { quiet: true }).catch(() => ({ ...server, path: saved.path }));
+      fill(title, fileTitle());
       fill(notes);
-      toast(`Saved and in use: ${plural(saved.categories, "category", "categories")}.${saved.backup ? ` The former text is in ${saved.backup}.` : ""}`);
+      toast(`Saved: ${plural(saved.categories, "category", "categories")} in use.${saved.backup ? ` Backup: ${saved.backup}` : ""}`);
     } catch (error) {
       const reason = error.structured?.reason;
-      if (reason === "conflict") showConflict(error);
+      if (reason === "conflict") showConflict();
       else if (reason === "no_file" || reason === "unwritable") showUnwritable(error.message);
       else if (error.structured?.problems) showFindings({ valid: false, problems: error.structured.problems });
-      else if (error.kind === "offline") fill(notes, h("p.problem.warn", "It was not saved, or the server went away before it said so. Your text stays here; save it again when the server is there."));
+      else if (error.kind === "offline") fill(notes, h("p.problem.warn", "Connection lost while saving. Your changes are kept; save again after reconnecting."));
       else toastError(error);
     }
     drawState();
     sourceEditor.field.focus();
   }
 
-  function showConflict(error) {
+  /** Saves a copy of the default taxonomy as the user's own file, or explains how to set one up if the server cannot. */
+  async function makeOwn() {
+    if (!server.writable) return explainOwnFile();
+    if (isChanged()) return save();
+    const confirmed = await dialog({
+      title: "Make it mine?",
+      body: h("p", "A copy of the default taxonomy is saved as your own file and used from now on. You can then edit it here."),
+      confirm: "Make it mine",
+    });
+    if (confirmed && !isSaving) {
+      isSaving = true;
+      await saveText(draft.text).finally(() => (isSaving = false));
+    }
+  }
+
+  const explainOwnFile = () => messageDialog("Use your own taxonomy",
+    h("ol", h("li", h("button", { type: "button", onclick: download }, "Download taxonomy.yaml")),
+      h("li", inlineCode("Store it next to `corbie.yaml` on the server, and add this setting:"), copyable("classification:\n  taxonomy: taxonomy.yaml")),
+      h("li", "Restart the server. Then you can edit and save the taxonomy here.")));
+
+  function showDefaultNote() {
+    fill(notes, h("div.row.own", h("p", "This is the default taxonomy. Make a copy to define your own categories."), h("button", { type: "button", onclick: makeOwn }, "Make it mine")));
+  }
+
+  function showConflict() {
     const compareWithFile = async () => {
       server = await call("get_taxonomy");
       rebase(server, true);
@@ -156,17 +193,17 @@ export async function show(container) {
       drawState();
       save();
     };
-    fill(notes, h("p.problem", { role: "alert" }, error.message), h("div.row",
-      h("button", { type: "button", onclick: () => compareWithFile().catch(toastError) }, "Compare mine with it"),
-      h("button", { type: "button", onclick: reload }, "Take what it says now")));
+    fill(notes, h("p.problem", { role: "alert" }, "The file has changed since you opened it."), h("div.row",
+      h("button", { type: "button", onclick: () => compareWithFile().catch(toastError) }, "Compare with my changes"),
+      h("button", { type: "button", onclick: reload }, "Reload file")));
   }
 
   function showUnwritable(reason) {
-    fill(notes, h("p.problem.warn", { role: "alert" }, inlineCode(sentence(reason ?? "The taxonomy cannot be saved here.")), " What you write can be tried, and downloaded."));
+    fill(notes, h("p.problem.warn", { role: "alert" }, inlineCode(sentence(reason ?? "The taxonomy cannot be saved.")), " You can test and download your changes."));
   }
 
   async function reload() {
-    const confirmed = !isChanged() || (await dialog({ title: "Drop your changes?", body: h("p", "What you wrote and did not save is lost, and the text the server has takes its place."), confirm: "Drop them", danger: true }));
+    const confirmed = !isChanged() || (await dialog({ title: "Discard changes?", body: h("p", "Unsaved changes will be lost."), confirm: "Discard", danger: true }));
     if (!confirmed) return;
     try {
       server = await call("get_taxonomy");
@@ -188,8 +225,10 @@ export async function show(container) {
   }
 
   function showFileState() {
-    if (server.problem) fill(notes, h("p.problem.warn", inlineCode(`The file is not in use as it is: ${sentence(server.problem)}`)));
-    else if (saveDenied || !server.writable) showUnwritable(saveDenied ?? server.not_writable_reason);
+    if (server.problem) fill(notes, h("p.problem.warn", inlineCode(`The file has errors and is not in use: ${sentence(server.problem)}`)));
+    else if (saveDenied) showUnwritable(saveDenied);
+    else if (!server.path) showDefaultNote();
+    else if (!server.writable) showUnwritable(server.not_writable_reason);
     drawState();
   }
 
@@ -203,13 +242,13 @@ export async function show(container) {
   const removeListener = onReconnect(check);
 
   append(container, [
-    h("div.row.editing", h("code.break", { title: server.path }, server.path ? fileName(server.path) : "the taxonomy inside corbie"), state, h("div.row.push", downloadButton, reloadButton, saveDenied ? null : saveButton)),
+    h("div.row.editing", title, state, h("div.row.push", downloadButton, reloadButton, saveDenied ? null : saveButton)),
     server.external_server ? h("p.quiet", inlineCode(sentence(server.external_server))) : null,
     notes,
     h("div.edit", sourceEditor.element, h("div.stack", h("section.card", { "aria-label": "Check" }, findings), trial.element))]);
   showFileState();
-  if (resumed) toast("Your unsaved changes are still here.");
-  if (resumed && server.version !== draft.version) showConflict({ message: "The file was changed since you began to write." });
+  if (resumed) toast("Unsaved changes restored.");
+  if (resumed && server.version !== draft.version) showConflict();
   check();
 
   return () => {
@@ -219,7 +258,7 @@ export async function show(container) {
     for (const timer of [checkDebounced, checkLater]) timer.cancel();
     requests.cancel();
     trial.cancel();
-    if (isChanged()) toast("Your changes to the taxonomy are not saved. They stay in this tab, under Classify, Edit.");
+    if (isChanged()) toast("Unsaved taxonomy changes are kept in this tab (Classify › Edit).");
   };
 }
 

@@ -15,18 +15,18 @@ export function reliabilityDiagram(bins, error) {
   const filled = bins.filter(({ count }) => count > 0);
   const maxCount = Math.max(...filled.map(({ count }) => count), 1);
   const base = TOP + PLOT_HEIGHT + 30 + HISTOGRAM_HEIGHT;
-  const drawing = h("svg.reliability", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `Reliability diagram: the calibration error is ${percent(error)}. The table below has the figures.` });
+  const drawing = h("svg.reliability", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `Reliability diagram, calibration error ${percent(error)}. The table below has the values.` });
   for (const share of [0, 0.25, 0.5, 0.75, 1]) {
     drawing.append(
       h("line.rule", { x1: LEFT, x2: x(1), y1: y(share), y2: y(share) }),
       h("text.end", { x: LEFT - 7, y: y(share) + 4 }, `${share * 100} %`),
-      h("text.middle", { x: x(share), y: y(0) + 17 }, `${share * 100} %`));
+      h("text.middle", { x: x(share), y: y(0) + 20 }, `${share * 100} %`));
   }
   for (const { from, to, count, mean_confidence: confidence, accuracy } of filled) {
     const [left, width] = [x(from) + 1, Math.max(1, (to - from) * PLOT_WIDTH - 2)];
     const [high, low] = [Math.max(confidence, accuracy), Math.min(confidence, accuracy)];
     drawing.append(h("g",
-      h("title", `Sure ${percent(confidence)}, right ${percent(accuracy)}, ${number(count)} texts`),
+      h("title", `Confidence ${percent(confidence)} · accuracy ${percent(accuracy)} · ${number(count)} texts`),
       h("rect.right", { x: left, width, y: y(low), height: y(0) - y(low) }),
       h(confidence > accuracy ? "rect.over" : "rect.right.under", { x: left, width, y: y(high), height: y(low) - y(high) }),
       // Square root scale, so that small counts remain visible.
@@ -35,10 +35,10 @@ export function reliabilityDiagram(bins, error) {
   }
   drawing.append(
     h("line.diagonal", { x1: x(0), y1: y(0), x2: x(1), y2: y(1) }),
-    h("text.middle", { x: x(0.5), y: HEIGHT - 4 }, "confidence, and how many texts had it"));
+    h("text.middle", { x: x(0.5), y: HEIGHT - 4 }, "Confidence and number of texts"));
   return h("figure.flat", drawing,
-    h("figcaption.row.quiet.small", [["right", "right"], ["over", "surer than right"], ["under", "more often right than sure"]].map(([kind, text]) => h("span", h(`span.key.${kind}`), text))),
-    h("details", h("summary", "The figures"), h("div.table", { tabindex: "0", role: "region", "aria-label": "Reliability figures" }, h("table",
-      h("thead", h("tr", h("th", { scope: "col" }, "Confidence"), ["Texts", "Mean", "Right"].map((name) => h("th.n", { scope: "col" }, name)))),
+    h("figcaption.row.quiet.small", [["right", "accuracy"], ["over", "overconfident"], ["under", "underconfident"]].map(([kind, text]) => h("span", h(`span.key.${kind}`), text))),
+    h("details", h("summary", "Table"), h("div.table", { tabindex: "0", role: "region", "aria-label": "Reliability figures" }, h("table",
+      h("thead", h("tr", h("th", { scope: "col" }, "Confidence"), ["Texts", "Mean confidence", "Accuracy"].map((name) => h("th.n", { scope: "col" }, name)))),
       h("tbody", filled.map((bin) => h("tr", h("th", { scope: "row" }, `${Math.round(bin.from * 100)} to ${Math.round(bin.to * 100)} %`), h("td.n", number(bin.count)), h("td.n", percent(bin.mean_confidence)), h("td.n", percent(bin.accuracy)))))))));
 }

@@ -19,10 +19,10 @@ export function latestRequest() {
 
 /** The message shown if a tool does not exist. `what` completes the sentence. */
 export const toolMissing = (what) =>
-  empty("This server does not offer that", `It has no tool to ${what}. It may be older than this page, or its settings keep the tool from you: a newer corbie, or a token with more trust, has it.`);
+  empty("Not available", `The server has no tool to ${what}, or your token does not permit it.`);
 
 /** The message shown if this client may not call a tool; `reason` comes from `denialReason`. */
-export const notPermitted = (reason) => empty("This cannot be done from here", h("p", inlineCode(reason)));
+export const notPermitted = (reason) => empty("Permission denied", h("p", inlineCode(reason)));
 
 /** The last segment of a path. */
 export const fileName = (path) => path.split(/[\\/]/).pop();

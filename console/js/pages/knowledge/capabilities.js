@@ -1,13 +1,13 @@
-// What the server at hand can do. Servers differ in age and in what they let this page use, so it is asked once.
+// Capabilities of the server: they depend on its version and on the permissions of this client. Loaded once.
 
 import { loadPermissions } from "../../permissions.js";
 import { onReconnect, onTokenChange } from "../../connection.js";
 
 let known;
-// A server that was away may be another one now, and another token may do other things.
+// After a reconnect the server can have another version, and another token can have other permissions.
 for (const changed of [onReconnect, onTokenChange]) changed(() => (known = undefined));
 
-/** { knowledge, tasks, show: names of its arguments, sorts: what it sorts by, chunks, lacks: as `allowed` gives it } */
+/** { denialReason, knowledge, tasks, show: argument names of `knowledge-show`, sorts: its sort keys, chunks } */
 export function loadCapabilities() {
   known ??= loadPermissions().then(({ tools, denialReason }) => {
     const find = (name) => tools.find((tool) => tool.name === name);

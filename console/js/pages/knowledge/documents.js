@@ -1,4 +1,4 @@
-// The documents there are, and adding more.
+// The list of documents, and adding files.
 
 import { h, fill, icon, debounce } from "../../dom.js";
 import { call } from "../../mcp.js";
@@ -14,39 +14,39 @@ import { FORMATS, sanitizeName, STATES } from "./formats.js";
 import { showTasks } from "./tasks-panel.js";
 import { virtualTable } from "./virtual-table.js";
 
-/** How often it is looked whether others have added or removed something, in milliseconds. */
-const BEAT = 3_000;
+/** Interval at which the list is refreshed, in milliseconds: other clients change it too. */
+const REFRESH_INTERVAL = 3_000;
 
-/** Where nothing can be dropped, or there is little room to: a phone. */
+/** On a phone files cannot be dropped. */
 const isPhone = () => matchMedia("(max-width: 760px), (hover: none) and (pointer: coarse)").matches;
 
-const only = { filter: "", format: "", status: "" };
+const filters = { filter: "", format: "", status: "" };
 
 export function showDocuments(place) {
   const tasks = h("section.card.tasks");
   const range = h("p.quiet.small.range");
-  // Who listens is told how many there are, and not of every step of scrolling.
-  const heard = h("p.visually-hidden", { role: "status" });
-  const typed = debounce(() => narrow("filter", words.value.trim()), 200);
-  const words = h("input", { type: "search", value: only.filter, placeholder: "Filter by name", "aria-label": "Filter by name", maxlength: "200", dataset: { search: "" }, oninput: typed });
+  // Screen readers announce the number of documents, but not each scroll position.
+  const announcement = h("p.visually-hidden", { role: "status" });
+  const filterDebounced = debounce(() => setFilter("filter", nameField.value.trim()), 200);
+  const nameField = h("input", { type: "search", value: filters.filter, placeholder: "Filter by name", "aria-label": "Filter by name", maxlength: "200", dataset: { search: "" }, oninput: filterDebounced });
   const formats = choice("format", "All formats", FORMATS.map((name) => [name, name.toUpperCase()]));
   const states = choice("status", "All states", Object.entries(STATES).map(([name, [text]]) => [name, text]));
-  const hint = h("p.quiet.small", { hidden: true }, "This server is older than the page and cannot filter its list; search its texts instead.");
-  const kept = h("p.quiet.small", { hidden: true });
+  const hint = h("p.quiet.small", { hidden: true }, "This version of the server cannot filter the list. Use search instead.");
+  const removalHint = h("p.quiet.small", { hidden: true });
   const stage = h("div.stage");
   const adding = h("div.adding", h("div.card", { "aria-busy": "true" }), tasks);
-  fill(place, adding, h("div.toolbar", words, formats, states, range), heard, hint, kept, stage);
+  fill(place, adding, h("div.toolbar", nameField, formats, states, range), announcement, hint, removalHint, stage);
 
   function choice(name, none, options) {
-    return h("select", { "aria-label": none, onchange: (event) => narrow(name, event.target.value) },
-      h("option", { value: "" }, none), options.map(([value, text]) => h("option", { value, selected: only[name] === value }, text)));
+    return h("select", { "aria-label": none, onchange: (event) => setFilter(name, event.target.value) },
+      h("option", { value: "" }, none), options.map(([value, text]) => h("option", { value, selected: filters[name] === value }, text)));
   }
-  function narrow(name, value) {
-    if (only[name] === value) return;
-    only[name] = value;
+  function setFilter(name, value) {
+    if (filters[name] === value) return;
+    filters[name] = value;
     table?.reset();
   }
-  const narrowed = () => Object.values(only).some(Boolean);
+  const isFiltered = () => Object.values(filters).some(Boolean);
 
   let table;
   let mayRemove = true;
@@ -54,15 +54,15 @@ export function showDocuments(place) {
   const nothing = h("div", { hidden: true });
   const start = () => loadCapabilities().then((can) => {
     if (ended || !can.knowledge) return;
-    for (const [field, name] of [[words, "filter"], [formats, "format"], [states, "status"]]) field.disabled = !can.show.has(name);
+    for (const [field, name] of [[nameField, "filter"], [formats, "format"], [states, "status"]]) field.disabled = !can.show.has(name);
     hint.hidden = can.show.has("filter");
-    const [unadded, unimported] = [can.denialReason("knowledge-add", "Adding files"), can.denialReason("knowledge-import", "Adding from a path")];
-    const zone = unadded ? uploadsUnavailable(place, unadded, { paths: !unimported }) : dropZone(place, { paths: !unimported });
-    if (!unadded && isPhone()) fill(zone.querySelector("h2"), "Choose files to add");
+    const [addDenied, importDenied] = [can.denialReason("knowledge-add", "Adding files"), can.denialReason("knowledge-import", "Adding from a path")];
+    const zone = addDenied ? uploadsUnavailable(place, addDenied, { paths: !importDenied }) : dropZone(place, { paths: !importDenied });
+    if (!addDenied && isPhone()) fill(zone.querySelector("h2"), "Choose files to add");
     adding.firstElementChild.replaceWith(zone);
     mayRemove = !can.denialReason("knowledge-remove", "");
-    kept.hidden = mayRemove;
-    fill(kept, mayRemove ? null : inlineCode(can.denialReason("knowledge-remove", "Removing a document")));
+    removalHint.hidden = mayRemove;
+    fill(removalHint, mayRemove ? null : inlineCode(can.denialReason("knowledge-remove", "Removing a document")));
     const sortable = (name) => (can.sorts.has(name) ? name : undefined);
     table = virtualTable({
       label: "Documents",
@@ -79,7 +79,7 @@ export function showDocuments(place) {
       order: "desc",
       cells,
       async load({ offset, limit, sort, order }) {
-        const wanted = Object.fromEntries(Object.entries(only).filter(([name, value]) => value && can.show.has(name)));
+        const wanted = Object.fromEntries(Object.entries(filters).filter(([name, value]) => value && can.show.has(name)));
         const reply = await call("knowledge-show", { limit, offset, sort_by: sort, sort_order: order, ...wanted }, { quiet: true });
         stage.querySelector(".problem")?.remove();
         return { items: reply.documents.map((item) => ({ ...item, filename: sanitizeName(item.filename) })), total: reply.total_count };
@@ -88,10 +88,10 @@ export function showDocuments(place) {
         const text = total ? `${number(first)}–${number(last)} of ${number(total)}` : "";
         if (range.textContent !== text) range.textContent = text;
         const sum = plural(total, "document");
-        if (heard.textContent !== sum) heard.textContent = sum;
+        if (announcement.textContent !== sum) announcement.textContent = sum;
         table.element.hidden = !total;
         nothing.hidden = Boolean(total);
-        if (!total) fill(nothing, narrowed() ? empty("No document is like that", "Use fewer letters, or all formats and states.", h("button", { onclick: all }, "Show all documents")) : firstSteps(!can.denialReason("knowledge-add", "")));
+        if (!total) fill(nothing, isFiltered() ? empty("No matching documents", "Change or clear the filters.", h("button", { onclick: all }, "Clear filters")) : firstSteps(!can.denialReason("knowledge-add", "")));
       },
       onfailure(error) {
         if (error.kind === "offline") return;
@@ -104,21 +104,19 @@ export function showDocuments(place) {
   start();
 
   function all() {
-    Object.assign(only, { filter: "", format: "", status: "" });
-    words.value = formats.value = states.value = "";
+    Object.assign(filters, { filter: "", format: "", status: "" });
+    nameField.value = formats.value = states.value = "";
     table.reset();
   }
 
   function cells(item) {
     const [state, kind] = STATES[item.processing_status] ?? [item.processing_status, ""];
-    const name = item.processing_status === "failed"
-      ? h("button.link", { onclick: () => explain(item) }, item.filename)
-      : ["pending", "processing"].includes(item.processing_status) ? h("span", item.filename)
-        : h("a", { href: `#/knowledge/document/${encodeURIComponent(item.id)}` }, item.filename);
+    const name = ["pending", "processing"].includes(item.processing_status) ? h("span", item.filename)
+      : h("a", { href: `#/knowledge/document/${encodeURIComponent(item.id)}` }, item.filename);
     set(name, item.filename);
     return [
       name, item.format?.toUpperCase() ?? "", bytes(item.size_bytes ?? 0), item.chunk_count ? number(item.chunk_count) : "–",
-      item.warning ? h("button.why", { onclick: () => explain(item), "aria-label": `${state}: why? ${item.filename}` }, badge(`${state}: why?`, kind)) : badge(state, kind),
+      item.warning ? h("button.why", { onclick: () => explain(item), "aria-label": `${state}, details: ${item.filename}` }, badge(`${state} – details`, kind)) : badge(state, kind),
       relativeTime(item.date_added),
       mayRemove && h("button.plain", { onclick: () => remove(item), "aria-label": `Remove ${item.filename}`, title: "Remove" }, icon("trash")),
     ];
@@ -131,34 +129,27 @@ export function showDocuments(place) {
 
   async function remove(item) {
     if (!(await confirmRemoval(item))) return;
-    // The row goes, and the keyboard must not go with it.
+    // The row with the focus is removed.
     table.element.focus({ preventScroll: true });
     table.refresh();
   }
 
   async function explain(item) {
+    // The file was added again without success; the earlier version is still there.
     const isFailed = item.processing_status === "failed";
-    const goes = isFailed && mayRemove;
-    const again = await dialog({
-      title: isFailed ? "This document could not be read" : "A part of this document could not be read",
+    await dialog({
+      title: isFailed ? "New version could not be read" : "Document was read in part",
       body: [h("p.break", h("strong", item.filename)), h("p.problem", { class: isFailed ? "" : "warn" }, sentence(item.warning ?? "")),
-        h("p.quiet", isFailed ? "Mend the file and add it again; it then takes the place of this entry." : "What could be read is found by searches.")],
-      confirm: goes ? "Remove from the list" : "OK",
+        h("p.quiet", isFailed ? "Fix the file and add it again. Until then, searches find the earlier version." : "The readable parts can be searched.")],
+      confirm: "OK",
       cancel: "Close",
     });
-    if (!again || !goes) return;
-    try {
-      await call("knowledge-remove", { document_id: item.id, confirm: true });
-    } catch (error) {
-      toastError(error);
-    }
-    table.refresh();
   }
 
   const endTasks = showTasks(tasks, () => table?.refresh());
   const endPoll = poll(async () => {
     await table?.refresh();
-  }, BEAT);
+  }, REFRESH_INTERVAL);
   call("knowledge-status", {}, { quiet: true }).then((status) => setMaxFileSize(status.configuration?.max_file_size_mb), () => {});
   return () => {
     ended = true;
@@ -168,18 +159,18 @@ export function showDocuments(place) {
   };
 }
 
-/** Asks, and removes a document. Gives whether it is gone. */
+/** Removes a document after confirmation. Returns whether it was removed. */
 export async function confirmRemoval(item) {
   const sure = await dialog({
-    title: "Remove this document?",
-    body: [h("p.break", h("strong", { dir: "auto" }, item.filename)), h("p", "Its text and what was learned of it go, and searches no longer find it. The file itself stays where it is.")],
+    title: "Remove document?",
+    body: [h("p.break", h("strong", { dir: "auto" }, item.filename)), h("p", "The document is removed from the knowledge base and from search. The file itself is not deleted.")],
     confirm: "Remove",
     danger: true,
   });
   if (!sure) return false;
   try {
     await call("knowledge-remove", { document_id: item.id, confirm: true });
-    toast(`${item.filename} was removed.`);
+    toast(`${item.filename} removed.`);
     return true;
   } catch (error) {
     toastError(error);
@@ -188,5 +179,5 @@ export async function confirmRemoval(item) {
 }
 
 const firstSteps = (mayAdd) => (mayAdd
-  ? empty("No documents yet", `${isPhone() ? "Choose a file" : "Drop a file or a whole folder"} above. It can be searched within seconds.`, "On the command line it is:", copyable("corbie add ~/Documents"))
-  : empty("No documents yet", "Once there are some, they are listed here and can be searched."));
+  ? empty("No documents yet", `${isPhone() ? "Choose files" : "Drop files or a folder"} above. On the command line:`, copyable("corbie add ~/Documents"))
+  : empty("No documents yet", "Documents are listed here once they are added."));

@@ -1,39 +1,39 @@
-// Where passages stand in the text of a page.
+// Positions of passages in the text of a page.
 
-/** The fewest letters that a passage must share with a page to be recognised there. */
-const LEAST = 24;
+/** Minimum length of a match between a passage and a page, in characters. */
+const MIN_MATCH_LENGTH = 24;
 
-/** The text with every run of spaces as one, and where each of its letters was. */
+/** Collapses white space; returns the text and the original position of each character. */
 function collapseWhitespace(text) {
-  let said = "";
+  let collapsed = "";
   const places = [];
   let space = true;
   for (let at = 0; at < text.length; at++) {
     const isSpace = /\s/.test(text[at]);
     if (isSpace && space) continue;
-    said += isSpace ? " " : text[at];
+    collapsed += isSpace ? " " : text[at];
     places.push(at);
     space = isSpace;
   }
-  return { said, places };
+  return { collapsed, places };
 }
 
-/** Where a passage stands in a text, as [from, to); its beginning is enough where it goes on elsewhere. */
+/** The range of a passage in a text, [from, to). Its beginning suffices if it continues on another page. */
 export function locate(text, passage) {
   const page = collapseWhitespace(text);
-  const wanted = collapseWhitespace(passage).said.trim();
+  const wanted = collapseWhitespace(passage).collapsed.trim();
   if (!wanted) return undefined;
-  for (let length = wanted.length; length >= Math.min(LEAST, wanted.length); length = Math.floor(length / 2)) {
-    const at = page.said.indexOf(wanted.slice(0, length));
+  for (let length = wanted.length; length >= Math.min(MIN_MATCH_LENGTH, wanted.length); length = Math.floor(length / 2)) {
+    const at = page.collapsed.indexOf(wanted.slice(0, length));
     if (at < 0) continue;
     let end = at + length;
-    while (end < page.said.length && end - at < wanted.length && page.said[end] === wanted[end - at]) end++;
+    while (end < page.collapsed.length && end - at < wanted.length && page.collapsed[end] === wanted[end - at]) end++;
     return [page.places[at], page.places[end - 1] + 1];
   }
   return undefined;
 }
 
-/** Characters as the server counts them, as positions in a string of this language. */
+/** Converts character offsets of the server to UTF-16 offsets. */
 export function utf16Offsets(text, characters) {
   const sorted = [...new Set(characters)].sort((a, b) => a - b);
   const found = new Map();

@@ -1,20 +1,20 @@
-// A table of any length: only the rows in sight are in the page, and only their data is asked for.
+// A virtualized table: only visible rows are rendered, and only their data is loaded.
 
 import { h, fill } from "../../dom.js";
 
-/** How many rows are asked for at once, how many such pages are kept, and how many rows are drawn beyond what is seen. */
-const PAGE = 100;
-const KEPT = 30;
-const BEYOND = 6;
-/** Browsers draw nothing beyond some seventeen million pixels; further rows are found by narrowing the list. */
-const MOST = 250_000;
-/** While the reader scrolls, nothing is asked for until it has slowed down, in milliseconds. */
-const SLOW = 70;
+/** Rows per request, maximum number of cached pages, and rows rendered beyond the visible ones. */
+const PAGE_SIZE = 100;
+const MAX_CACHED_PAGES = 30;
+const OVERSCAN = 6;
+/** Maximum number of rows: browsers limit the height of elements to about 17 million pixels. */
+const MAX_ROWS = 250_000;
+/** Debounce before data is loaded while scrolling, in milliseconds. */
+const SCROLL_DEBOUNCE = 70;
 
 /**
  * { label, columns: [{ name, text, sort? }], cells: (item) => one child per column, load: ({ offset, limit, sort, order }) => { items, total },
  *   sort, order, onview: ({ first, last, total }) => void, onfailure: (error) => void }
- * Gives { element, refresh(), reset(), end() }: `refresh` asks anew for what is seen, `reset` begins at the top.
+ * Returns { element, refresh(), reset(), end() }: `refresh` reloads the visible rows, `reset` starts from the top.
  */
 export function virtualTable({ label, columns, cells, load, sort, order, onview, onfailure }) {
   const heads = columns.map((column) => h("span.cell", { role: "columnheader", class: column.name },
@@ -23,8 +23,8 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
   const head = h("div", { role: "rowgroup", class: "heads" }, h("div.vrow", { role: "row", "aria-rowindex": "1" }, heads));
   const element = h("div.vtable", { role: "table", "aria-label": label, "aria-busy": "true", tabindex: "0", onscroll: scrolled, onkeydown: keys }, head, body);
 
-  const pages = new Map(); // The number of a page to its items, the most recently used last.
-  const asked = new Map(); // The number of a page to the latest request for it; what older ones bring is not used.
+  const pages = new Map(); // Page number to items, least recently used first.
+  const asked = new Map(); // Page number to its latest request; replies to older ones are dropped.
   const rows = new Map();
   let total;
   let requests = 0;
@@ -32,8 +32,8 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
   let timer;
   let frame;
 
-  const item = (index) => pages.get(Math.floor(index / PAGE))?.[index % PAGE];
-  const count = () => Math.min(total ?? 0, MOST);
+  const item = (index) => pages.get(Math.floor(index / PAGE_SIZE))?.[index % PAGE_SIZE];
+  const count = () => Math.min(total ?? 0, MAX_ROWS);
 
   function measure() {
     height = parseFloat(getComputedStyle(element).getPropertyValue("--row")) || 44;
@@ -41,8 +41,8 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
     draw();
   }
 
-  /** The first and last row that are seen at least in part. */
-  function seen() {
+  /** The first and last visible row. */
+  function visibleRange() {
     const first = Math.floor(element.scrollTop / height);
     const space = Math.max(0, element.clientHeight - head.offsetHeight);
     return [first, Math.min(count() - 1, Math.ceil((element.scrollTop + space) / height) - 1)];
@@ -50,10 +50,10 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
 
   function draw() {
     if (total === undefined) return;
-    const [first, last] = seen();
+    const [first, last] = visibleRange();
     const wanted = [];
-    for (let index = Math.max(0, first - BEYOND); index <= Math.min(count() - 1, last + BEYOND); index++) wanted.push(index);
-    // The row with the keyboard stays, so that the keyboard is not thrown out of the table.
+    for (let index = Math.max(0, first - OVERSCAN); index <= Math.min(count() - 1, last + OVERSCAN); index++) wanted.push(index);
+    // The focused row is kept, so that the focus stays in the table.
     const held = rowOf(document.activeElement);
     if (held !== undefined && held < count() && !wanted.includes(held)) held < first ? wanted.unshift(held) : wanted.push(held);
     const keep = new Set(wanted);
@@ -89,25 +89,25 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
       draw();
     });
     clearTimeout(timer);
-    timer = setTimeout(() => fetchSeen(false), SLOW);
+    timer = setTimeout(() => fetchVisible(false), SCROLL_DEBOUNCE);
   }
 
-  async function fetchSeen(anew) {
-    const [first, last] = total === undefined ? [0, 0] : seen();
-    const numbers = [...new Set([Math.floor(Math.max(0, first - BEYOND) / PAGE), Math.floor(Math.max(0, last + BEYOND) / PAGE)])]
-      .filter((number) => number === 0 || number * PAGE < count());
+  async function fetchVisible(reload) {
+    const [first, last] = total === undefined ? [0, 0] : visibleRange();
+    const numbers = [...new Set([Math.floor(Math.max(0, first - OVERSCAN) / PAGE_SIZE), Math.floor(Math.max(0, last + OVERSCAN) / PAGE_SIZE)])]
+      .filter((number) => number === 0 || number * PAGE_SIZE < count());
     await Promise.all(numbers.map(async (number) => {
-      if (!anew && (asked.has(number) || pages.has(number))) return;
+      if (!reload && (asked.has(number) || pages.has(number))) return;
       const mine = ++requests;
       asked.set(number, mine);
       const isLatest = () => asked.get(number) === mine;
       try {
-        const reply = await load({ offset: number * PAGE, limit: PAGE, sort, order });
+        const reply = await load({ offset: number * PAGE_SIZE, limit: PAGE_SIZE, sort, order });
         if (!isLatest()) return;
         pages.delete(number);
         pages.set(number, reply.items);
-        while (pages.size > KEPT) pages.delete(pages.keys().next().value);
-        counted(reply.total);
+        while (pages.size > MAX_CACHED_PAGES) pages.delete(pages.keys().next().value);
+        setTotal(reply.total);
       } catch (error) {
         if (isLatest()) onfailure(error);
       } finally {
@@ -116,15 +116,15 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
     }));
   }
 
-  function counted(now) {
+  function setTotal(now) {
     element.setAttribute("aria-busy", "false");
     if (now !== total) {
-      // Rows have moved: what was kept elsewhere is of no use any more.
+      // Rows have moved, so other cached pages are outdated.
       if (total !== undefined) for (const number of pages.keys()) if (!asked.has(number)) pages.delete(number);
       total = now;
       element.setAttribute("aria-rowcount", now + 1);
       body.style.height = `${count() * height}px`;
-      setTimeout(() => fetchSeen(false));
+      setTimeout(() => fetchVisible(false));
     }
     draw();
   }
@@ -140,7 +140,7 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
   }
 
   function refresh() {
-    return fetchSeen(true);
+    return fetchVisible(true);
   }
 
   function reset() {
@@ -149,16 +149,16 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
     element.scrollTop = 0;
     element.setAttribute("aria-busy", "true");
     markSort();
-    return fetchSeen(true);
+    return fetchVisible(true);
   }
 
   const firstIn = (row) => row?.querySelector("a, button");
   const rowOf = (target) => (body.contains(target) ? Number(target.closest(".vrow")?.dataset.index) : undefined);
 
-  /** Arrows go from row to row; the rest moves by what is seen at once, or to the ends. */
+  /** Arrow keys move by one row, PageUp and PageDown by one screen, Home and End to the ends. */
   function keys(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || !total) return;
-    const [first, last] = seen();
+    const [first, last] = visibleRange();
     const from = rowOf(event.target);
     const step = Math.max(1, last - first - 1);
     const moves = { ArrowDown: from === undefined ? first : from + 1, ArrowUp: (from ?? first) - 1, PageDown: (from ?? first) + step, PageUp: (from ?? first) - step, Home: 0, End: count() - 1 };
@@ -173,9 +173,9 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
     else if ((index + 1) * height > element.scrollTop + space) element.scrollTop = (index + 1) * height - space;
     draw();
     if (!item(index)) {
-      // The keyboard waits at the table until the row is there.
+      // The table has the focus until the row is loaded.
       element.focus({ preventScroll: true });
-      await fetchSeen(false);
+      await fetchVisible(false);
     }
     (firstIn(rows.get(index)?.element) ?? element).focus({ preventScroll: true });
   }
@@ -183,6 +183,6 @@ export function virtualTable({ label, columns, cells, load, sort, order, onview,
   const sizes = new ResizeObserver(measure);
   sizes.observe(element);
   markSort();
-  fetchSeen(false);
+  fetchVisible(false);
   return { element, refresh, reset, end: () => (asked.clear(), sizes.disconnect(), clearTimeout(timer)) };
 }

@@ -11,8 +11,8 @@ const POLL_INTERVAL = 5_000;
 
 export function providers(container) {
   const cards = h("div.grid.two");
-  const models = h("section.card", h("h2", "Models"), h("p.quiet", "Asking the providers…"));
-  fill(container, h("p.quiet", "One moment…"));
+  const models = h("section.card", h("h2", "Models"), h("p.quiet", "Loading models…"));
+  fill(container, h("p.quiet", "Loading…"));
   listModels(models);
   return poll(async () => {
     const { providers: list, default_model: defaultModel } = await call("list_providers", {}, { quiet: true });
@@ -24,11 +24,11 @@ export function providers(container) {
 
 function card(provider, defaultModel) {
   const kind = { up: "good", failing: "bad", circuit_open: "warn" }[provider.status] ?? "";
-  return h("article.card", h("header", h("h2.break", provider.name), badge(provider.status, kind), provider.detected ? badge("found by itself", "accent") : null),
+  return h("article.card", h("header", h("h2.break", provider.name), badge(provider.status, kind), provider.detected ? badge("detected", "accent") : null),
     h("dl.facts",
-      fact("Kind", provider.type), fact("At", provider.url), fact("Keys", provider.keys), fact("Models", provider.models),
-      fact("By default", provider.default_model), fact("Takes", provider.latency_ms === undefined ? undefined : milliseconds(provider.latency_ms)), fact("Last failure", provider.error)),
-    defaultModel?.startsWith(`${provider.name}/`) ? h("p.quiet.small", "Prompts that no category sends elsewhere go here.") : null);
+      fact("Kind", provider.type), fact("URL", provider.url), fact("API keys", provider.keys), fact("Models", provider.models),
+      fact("Default model", provider.default_model), fact("Latency", provider.latency_ms === undefined ? undefined : milliseconds(provider.latency_ms)), fact("Last error", provider.error)),
+    defaultModel?.startsWith(`${provider.name}/`) ? h("p.quiet.small", "Default provider for prompts without a model of their category.") : null);
 }
 
 const fact = (name, value) => (value === undefined || value === null ? null : [h("dt", name), h("dd.break", value)]);
@@ -38,7 +38,7 @@ async function listModels(container) {
     const { models, failed = [] } = await call("list_models", {}, { quiet: true });
     fill(container, h("h2", plural(models.length, "model")),
       failed.map(({ provider, error }) => h("p.problem.warn", `${provider}: ${error}`)),
-      models.length ? h("div.table", { tabindex: "0", role: "region", "aria-label": "Models" }, h("table", h("thead", h("tr", ["Model", "Provider", "Reads", "Can"].map((name) => h("th", { scope: "col" }, name)))),
+      models.length ? h("div.table", { tabindex: "0", role: "region", "aria-label": "Models" }, h("table", h("thead", h("tr", ["Model", "Provider", "Context", "Capabilities"].map((name) => h("th", { scope: "col" }, name)))),
         h("tbody", models.map((model) => h("tr", h("td.whole", model.id), h("td", model.provider), h("td", model.context ? number(model.context) : "–"),
           h("td.capabilities", Object.entries(model.capabilities ?? {}).filter(([, supported]) => supported === true).map(([name]) => h("span.badge", name.replaceAll("_", " ")))))))) ) : null);
   } catch (error) {
@@ -46,7 +46,7 @@ async function listModels(container) {
   }
 }
 
-const noProviders = () => empty("No provider yet", "Sorting and searching work without one. For answers, give corbie a key, or start a model on this machine.",
+const noProviders = () => empty("No providers configured", "Classification and search work without a provider. To answer prompts, set an API key or start a local model server.",
   copyable("export OPENAI_API_KEY=…   # or ANTHROPIC_API_KEY, GOOGLE_API_KEY\ncorbie serve"),
-  "Ollama, vLLM, llama.cpp and LM Studio on this machine are found by themselves. To try it without any, there is one that answers by itself:",
+  "Ollama, vLLM, llama.cpp and LM Studio on this machine are detected automatically. To try routing without a provider, configure the mock provider:",
   copyable("providers:\n  mock: { type: mock }"));

@@ -11,9 +11,9 @@ const POLL_INTERVAL = 3_000;
 const MAX_ENTRIES = 100;
 
 const TRUST_DESCRIPTIONS = {
-  TRUSTED: "It may call every tool, also those that remove things, and see what others do.",
-  VERIFIED: "It may call what reads and adds; nothing that removes.",
-  UNTRUSTED: "It may call what only reads.",
+  TRUSTED: "All tools, including destructive ones, and the audit log.",
+  VERIFIED: "Tools that read or add data, but no destructive ones.",
+  UNTRUSTED: "Read-only tools.",
 };
 
 /** Tools that the console polls; hidden by default, since they outnumber all other calls. */
@@ -21,7 +21,7 @@ const POLLED_TOOLS = new Set(["inspect_server", "check_setup", "list_providers",
 
 export function audit(container) {
   const permissions = h("section.card");
-  const calls = h("section.card", h("h2", "Last calls"));
+  const calls = h("section.card", h("h2", "Recent calls"));
   fill(container, permissions, calls);
   const showPolled = h("input", { type: "checkbox", onchange: () => lastAudit && drawCalls(calls, lastAudit, canReadAudit, showPolled) });
   let lastAudit;
@@ -39,25 +39,25 @@ export function audit(container) {
     drawPermissions(permissions, info);
     lastAudit = info.audit;
     drawCalls(calls, lastAudit, canReadAudit, showPolled);
-  }, POLL_INTERVAL, (error) => fill(calls, h("h2", "Last calls"), problem(error)));
+  }, POLL_INTERVAL, (error) => fill(calls, h("h2", "Recent calls"), problem(error)));
 }
 
 function drawPermissions(container, info) {
   const listOf = (names) => (names === "all" ? "all" : (names ?? []).join(", ") || "none");
-  fill(container, h("header", h("h2", "This page"), badge(info.trust?.toLowerCase(), info.trust === "TRUSTED" ? "good" : "")),
+  fill(container, h("header", h("h2", "Permissions of this page"), badge(info.trust?.toLowerCase(), info.trust === "TRUSTED" ? "good" : "")),
     h("dl.facts",
-      fact("Name", info.caller), fact("Trust", TRUST_DESCRIPTIONS[info.trust]), fact("Tools", listOf(info.permissions?.tools)), fact("Knowledge bases", listOf(info.permissions?.collections)),
-      fact("Audit log", `${plural(info.audit.recorded, "call")} recorded${info.audit.has_sink ? ", kept in a file" : ", in memory only (audit.file keeps them)"}${info.audit.sink_failing ? "; it cannot be written at the moment" : ""}`)));
+      fact("Caller", info.caller), fact("Trust", TRUST_DESCRIPTIONS[info.trust]), fact("Tools", listOf(info.permissions?.tools)), fact("Knowledge bases", listOf(info.permissions?.collections)),
+      fact("Audit log", `${plural(info.audit.recorded, "call")} recorded${info.audit.has_sink ? ", written to a file" : ", in memory only (set audit.file to write a file)"}${info.audit.sink_failing ? "; writing currently fails" : ""}`)));
 }
 
 function drawCalls(container, audit, canReadAudit, showPolled) {
-  if (!canReadAudit) return void fill(container, h("h2", "Last calls"), h("p.quiet", "Only trusted callers see what others call."));
+  if (!canReadAudit) return void fill(container, h("h2", "Recent calls"), h("p.quiet", "Only callers with trust level trusted can read the audit log."));
   const list = (audit.latest ?? []).filter(({ tool }) => showPolled.checked || !POLLED_TOOLS.has(tool));
-  fill(container, h("header", h("h2", "Last calls"), h("label.inline.push", showPolled, "also what only looks at the server")), list.length
-    ? h("div.table", { tabindex: "0", role: "region", "aria-label": "Last calls" }, h("table", h("thead", h("tr", ["When", "Tool", "Outcome", "Caller", "Took"].map((name) => h(name === "Took" ? "th.n" : "th", { scope: "col" }, name)))),
+  fill(container, h("header", h("h2", "Recent calls"), h("label.inline.push", showPolled, "Show status polling")), list.length
+    ? h("div.table", { tabindex: "0", role: "region", "aria-label": "Recent calls" }, h("table", h("thead", h("tr", ["When", "Tool", "Outcome", "Caller", "Duration"].map((name) => h(name === "Duration" ? "th.n" : "th", { scope: "col" }, name)))),
       h("tbody", list.map((entry) => h("tr", h("td.once", { title: entry.time }, relativeTime(entry.time)), h("td.whole", entry.tool), h("td", badge(entry.outcome, { success: "good", blocked: "warn", error: "bad" }[entry.outcome] ?? "")),
         h("td.whole", `${entry.caller} (${entry.via}, ${entry.trust?.toLowerCase()})`), h("td.n", milliseconds(entry.duration_us / 1000)))))))
-    : empty("Nothing was called yet", "Every call of every client shows here: who, what, how long; never what was said."),
+    : empty("No calls yet", "Tool calls of all clients are listed here with caller, result and duration. Arguments and results are not recorded."),
     audit.events?.length ? [h("h3.apart", "Events"), h("ul.plain", audit.events.map((event) => h("li.small", h("span.quiet", relativeTime(event.time)), ` ${event.event} `, h("span.quiet.break", event.detail ?? ""))))] : null);
 }
 

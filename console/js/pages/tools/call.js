@@ -1,6 +1,6 @@
 // The form of a tool, its result, and the raw request and response.
 
-import { h, fill } from "../../dom.js";
+import { h, fill, submitOnEnter } from "../../dom.js";
 import { observe, request } from "../../mcp.js";
 import { badge, json, problem } from "../../components/widgets.js";
 import { dialog } from "../../components/dialog.js";
@@ -12,7 +12,7 @@ import { inlineCode } from "../../components/inline-code.js";
 export function form(container, tool) {
   const { annotations = {}, inputSchema = {} } = tool;
   const inputs = fields(inputSchema);
-  const raw = h("textarea.code", { rows: "8", "aria-label": "Arguments as JSON", spellcheck: "false" });
+  const raw = h("textarea.code", { rows: "8", "aria-label": "Arguments as JSON", spellcheck: "false", dataset: { multiline: "" } });
   const formError = h("p.field-error", { role: "alert" });
   const asJson = h("input", { type: "checkbox" });
   const outcome = h("div.stack", { "aria-live": "polite" });
@@ -27,14 +27,15 @@ export function form(container, tool) {
     raw.hidden = !asJson.checked;
   });
   raw.hidden = true;
-  const body = h("div.stack", inputs.elements.length ? inputs.elements : h("p.quiet", "It takes no arguments."));
+  const body = h("div.stack", inputs.elements.length ? inputs.elements : h("p.quiet", "No arguments."));
   const card = h("form.card.stack", { onsubmit: submit, novalidate: true },
-    h("header", h("h2.break", tool.name), annotations.readOnlyHint ? badge("reads only", "good") : null, annotations.destructiveHint ? badge("destructive", "bad") : null),
+    h("header", h("h2.break", tool.name), annotations.readOnlyHint ? badge("read-only", "good") : null, annotations.destructiveHint ? badge("destructive", "bad") : null),
     h("p.quiet.break", inlineCode(tool.description ?? "")),
     denied ? h("p.quiet", inlineCode(denied)) : null,
     body, raw, formError,
-    denied ? null : h("div.row", callButton, cancelButton, h("label.inline", asJson, "Write the arguments as JSON")),
+    denied ? null : h("div.row", callButton, cancelButton, h("label.inline", asJson, "Edit as JSON")),
     h("details", h("summary", "Schema"), json(inputSchema)));
+  for (const field of card.querySelectorAll("textarea")) submitOnEnter(field, () => card.requestSubmit(), { multiline: field.dataset.multiline !== undefined });
   fill(container, card, outcome);
 
   async function submit(event) {
@@ -48,7 +49,7 @@ export function form(container, tool) {
       fill(formError, inlineCode(error.message));
       return;
     }
-    if (annotations.destructiveHint && !(await dialog({ title: `Call ${tool.name}?`, body: [h("p", "It may change or remove things, and that cannot be undone."), json(args)], confirm: "Call it", danger: true }))) return;
+    if (annotations.destructiveHint && !(await dialog({ title: `Call ${tool.name}?`, body: [h("p", "This tool can modify or delete data. This cannot be undone."), json(args)], confirm: "Call", danger: true }))) return;
     await send(args);
   }
 
@@ -76,12 +77,12 @@ export function form(container, tool) {
 function renderResult(result) {
   const content = result.structuredContent ?? result.content;
   const failed = result.isError || result.structuredContent?.success === false;
-  return h("section.card", h("header", h("h2", "Result"), badge(failed ? "the tool says it failed" : "ok", failed ? "bad" : "good")),
-    (result.content ?? []).some(({ type }) => type !== "text") ? h("p.quiet.small", "It has parts that are not text; they are below as they came.") : null,
+  return h("section.card", h("header", h("h2", "Result"), badge(failed ? "failed" : "ok", failed ? "bad" : "good")),
+    (result.content ?? []).some(({ type }) => type !== "text") ? h("p.quiet.small", "The result includes content that is not text, shown as JSON.") : null,
     json(content));
 }
 
 function renderExchange({ request: sent, response, status, milliseconds: duration }) {
-  return h("section.card", h("header", h("h2", "On the wire"), badge(`HTTP ${status || "–"}`), h("span.quiet.small", milliseconds(duration))),
+  return h("section.card", h("header", h("h2", "HTTP exchange"), badge(`HTTP ${status || "–"}`), h("span.quiet.small", milliseconds(duration))),
     h("div.grid.two", h("div", h("h3", "Request"), json(sent)), h("div", h("h3", "Response"), json(response ?? null))));
 }

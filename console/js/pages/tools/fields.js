@@ -25,14 +25,14 @@ function field(name, property, required) {
   input.id = id;
   input.name = name;
   if (required) input.setAttribute("aria-required", "true");
-  const defaultHint = property.default === undefined || kind === "boolean" ? "" : ` Left empty: ${JSON.stringify(property.default)}.`;
+  const defaultHint = property.default === undefined || kind === "boolean" ? "" : ` Default: ${JSON.stringify(property.default)}.`;
   const hint = [property.description, range(property)].filter(Boolean).join("; ") + (defaultHint && `.${defaultHint}`);
   const label = kind === "boolean" ? h("label.inline", { for: id }, input, h("span", h("code", name), required ? " (required) " : " ", h("span.hint", inlineCode(hint)))) : h("label", { for: id }, h("span", h("code", name), required ? " (required)" : ""), hint ? h("span.hint", inlineCode(hint)) : null, input);
   const read = (strict) => {
     input.removeAttribute("aria-invalid");
     try {
       const value = KINDS[kind].read(input, property);
-      if (value === undefined && required) throw new Error(`\`${name}\` is needed.`);
+      if (value === undefined && required) throw new Error(`\`${name}\` is required.`);
       return value;
     } catch (error) {
       if (!strict) return undefined;
@@ -73,20 +73,20 @@ const KINDS = {
   integer: { input: (property) => numberInput(property, "1"), read: (input) => readNumber(input, true) },
   number: { input: (property) => numberInput(property, "any"), read: (input) => readNumber(input, false) },
   strings: {
-    input: () => h("textarea", { rows: "3", placeholder: "one a line" }),
+    input: () => h("textarea", { rows: "3", placeholder: "One per line; Ctrl+Enter submits", dataset: { multiline: "" } }),
     read: (input) => {
       const lines = input.value.split("\n").filter((line) => line.trim());
       return lines.length ? lines : undefined;
     },
   },
   any: {
-    input: () => h("textarea.code", { rows: "3", placeholder: "JSON", spellcheck: "false" }),
+    input: () => h("textarea.code", { rows: "3", placeholder: "JSON; Ctrl+Enter submits", spellcheck: "false", dataset: { multiline: "" } }),
     read: (input) => {
       if (!input.value.trim()) return undefined;
       try {
         return JSON.parse(input.value);
       } catch (error) {
-        throw new Error(`this is not JSON: ${error.message}`);
+        throw new Error(`invalid JSON: ${error.message}`);
       }
     },
   },
@@ -95,9 +95,9 @@ const KINDS = {
 const numberInput = ({ minimum, maximum }, step) => h("input", { type: "number", min: minimum, max: maximum, step });
 
 function readNumber(input, isInteger) {
-  if (input.validity.badInput) throw new Error("a number is needed.");
+  if (input.validity.badInput) throw new Error("must be a number.");
   if (input.value === "") return undefined;
   const value = Number(input.value);
-  if (isInteger && !Number.isInteger(value)) throw new Error("a whole number is needed.");
+  if (isInteger && !Number.isInteger(value)) throw new Error("must be an integer.");
   return value;
 }

@@ -21,7 +21,7 @@ pub enum Error {
     Training(#[from] TrainError),
     #[error("{0}")]
     Classification(#[from] ClassifyError),
-    #[error("nobody waits for it any more")]
+    #[error("evaluation cancelled")]
     Cancelled,
 }
 

@@ -67,12 +67,12 @@ fn read_lines(mut file: impl BufRead, path: &Path) -> Result<Vec<LabelledText>, 
     Ok(texts)
 }
 
-const TOO_MANY_LINES: &str = "is one line too many; the most is a million";
+const TOO_MANY_LINES: &str = "is past the limit of 1,000,000 lines";
 /// UTF-8 byte order mark, which some editors write at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 fn unreadable(path: &Path, error: &std::io::Error) -> String {
-    format!("`{}` cannot be read: {error}", path.display())
+    format!("cannot read `{}`: {error}", path.display())
 }
 
 fn line_error(path: &Path, line: usize, what: &str) -> String {
@@ -88,7 +88,7 @@ struct SizeLimitedReader<R> {
 impl<R: Read> Read for SizeLimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.file.read(buffer)?;
-        let too_large = || std::io::Error::other(format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20));
+        let too_large = || std::io::Error::other(format!("larger than {} MiB", MAX_FILE_BYTES >> 20));
         self.remaining = self.remaining.checked_sub(read as u64).ok_or_else(too_large)?;
         Ok(read)
     }
@@ -152,6 +152,6 @@ mod tests {
     fn a_file_that_is_too_large_is_refused_while_it_is_read() {
         let endless = SizeLimitedReader { file: std::io::repeat(b'\n'), remaining: 1000 };
         let error = read_lines(BufReader::new(endless), Path::new("endless")).unwrap_err();
-        assert_eq!(error, "`endless` cannot be read: it is larger than 256 MiB");
+        assert_eq!(error, "cannot read `endless`: larger than 256 MiB");
     }
 }

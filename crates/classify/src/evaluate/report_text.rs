@@ -33,7 +33,7 @@ fn headline(report: &EvaluationReport) -> Vec<String> {
         ("Accuracy", headline_percent(report.accuracy), String::new()),
         ("Macro F1", headline_percent(report.macro_f1), format!("over {} categories", report.categories.len())),
         (
-            "Right and sure",
+            "Correct and confident",
             headline_percent(report.confident_accuracy),
             format!("confidence {CONFIDENCE_THRESHOLD} or more"),
         ),
@@ -91,7 +91,7 @@ fn confusions(confusions: &[Confusion]) -> Vec<String> {
         let Confusion { truth, predicted, count } = confusion;
         format!("  {count:>5}  {} → {}", truncate_name(truth), truncate_name(predicted))
     };
-    titled("Most frequent confusions\n  texts  belongs to → was given", confusions.iter().take(MAX_SHOWN).map(line))
+    titled("Most frequent confusions\n  texts  actual → predicted", confusions.iter().take(MAX_SHOWN).map(line))
 }
 
 fn scope(scope: &OutOfScopeMetrics) -> Vec<String> {
@@ -99,7 +99,7 @@ fn scope(scope: &OutOfScopeMetrics) -> Vec<String> {
     let by_strangeness = |at: &RejectionPoint| {
         let (refused, found) = (percent(Some(at.false_rejections)), percent(Some(at.detected)));
         let allowed = 100.0 * at.allowed;
-        format!("  {found:>7}  {refused:>16}  at most {allowed:.0} %, strangeness over {:.3}", at.threshold)
+        format!("  {found:>7}  {refused:>16}  at most {allowed:.0} %, novelty over {:.3}", at.threshold)
     };
     let mut lines = vec![
         format!("Out of scope: area under ROC {}", headline_percent(Some(scope.area_under_roc))),
@@ -199,7 +199,7 @@ test.jsonl
   Texts                     12  10 in scope, 2 out of scope
   Accuracy             80.00 %
   Macro F1             80.24 %  over 3 categories
-  Right and sure       70.00 %  confidence 0.6 or more
+  Correct and confident       70.00 %  confidence 0.6 or more
   Calibration error    11.70 %  expected, over 15 bins
 
 Reliability: accuracy (█) against mean confidence (┃)
@@ -227,7 +227,7 @@ Worst categories
    85.7 %    100.0 %   75.0 %       4  billing
 
 Most frequent confusions
-  texts  belongs to → was given
+  texts  actual → predicted
       1  billing → returns
       1  shipping → returns
 
@@ -255,7 +255,7 @@ nothing.jsonl
   Texts                      0  0 in scope, 0 out of scope
   Accuracy                   -
   Macro F1                   -  over 0 categories
-  Right and sure             -  confidence 0.6 or more
+  Correct and confident             -  confidence 0.6 or more
   Calibration error          -  expected, over 15 bins
 ";
         assert_eq!(render(&EvaluationReport::of(&[], &[]), "nothing.jsonl"), expected);

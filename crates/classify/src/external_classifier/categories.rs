@@ -25,18 +25,15 @@ impl Categories {
             return Err(Error::Invalid("`categories` is not a list".into()));
         };
         if listed.is_empty() || listed.len() > MAX_CATEGORIES {
-            return Err(Error::Invalid(format!(
-                "it lists {} categories; 1 to {MAX_CATEGORIES} can be used",
-                listed.len()
-            )));
+            return Err(Error::Invalid(format!("got {} categories, the limit is 1 to {MAX_CATEGORIES}", listed.len())));
         }
         let mut seen = HashSet::new();
         for name in &listed {
             let name = name.as_str().filter(|name| !name.is_empty() && name.len() <= MAX_NAME_BYTES);
             let name =
-                name.ok_or_else(|| Error::Invalid(format!("a category is not a name of 1 to {MAX_NAME_BYTES} bytes")))?;
+                name.ok_or_else(|| Error::Invalid(format!("a category name must have 1 to {MAX_NAME_BYTES} bytes")))?;
             if !seen.insert(name) {
-                return Err(Error::Invalid("a category is listed twice".into()));
+                return Err(Error::Invalid("duplicate category".into()));
             }
         }
         let texts = |value: Option<Value>| match value {

@@ -120,13 +120,15 @@ impl Inner {
             }
             // Without a connection, every failure counts against the server.
             let failed = answer.as_ref().is_err_and(|error| error.is_server_fault() || self.snapshot.load().is_none());
-            turn.record_result(failed, Instant::now().into_std());
+            let is_retried = answer.as_ref().is_err_and(Error::is_retryable)
+                && retries_left > 0
+                && Instant::now() + backoff.peek() < deadline;
+            // All attempts with a text on which the server fails count once, or a single text would open the circuit.
+            if !(is_retried && answer.as_ref().is_err_and(Error::is_server_failure)) {
+                turn.record_result(failed, Instant::now().into_std());
+            }
             match answer {
-                Err(error)
-                    if error.is_retryable() && retries_left > 0 && Instant::now() + backoff.peek() < deadline =>
-                {
-                    sleep(backoff.next_delay()).await;
-                }
+                Err(_) if is_retried => sleep(backoff.next_delay()).await,
                 Err(error) => {
                     if failed {
                         self.record_failure(&error);

@@ -69,7 +69,7 @@ impl ClassifierConnection {
 
 async fn page_of_tools(rest: &RestSession, cursor: Option<String>) -> Result<(Vec<String>, Option<String>), Error> {
     let params = cursor.map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
-    let unreadable = Error::Unreadable("its tools cannot be listed");
+    let unreadable = Error::Unreadable("cannot list tools");
     let page = rest.call("tools/list", &params).await?.ok_or(unreadable.clone())?;
     let tools = page.get("tools").and_then(Value::as_array).ok_or(unreadable)?;
     let names = tools.iter().filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned())).collect();

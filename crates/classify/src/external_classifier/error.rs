@@ -5,45 +5,50 @@ use corbie_llm as providers;
 /// Why there is no verdict.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("the classification server cannot be reached: {0}")]
+    #[error("cannot connect to the classification server: {0}")]
     Unreachable(&'static str),
     /// Requires a configuration change; retrying does not help.
     #[error(
-        "the classification server is at an address of the link or of a cloud's metadata, which corbie does not connect \
-to; check its `url`, or allow it with `network.allowed_addresses`"
+        "address of the classification server is blocked by the egress policy (link-local or cloud metadata); check \
+         its `url`, or allow it in `network.allowed_addresses`"
     )]
     EgressDenied,
-    #[error("the classification server did not answer in time; raise its timeout if it is only slow")]
+    #[error("request to the classification server timed out; check the server, or increase its `timeout`")]
     Timeout,
     /// 401, 403.
-    #[error("the classification server refused the request (status {status}); check its `headers`")]
+    #[error("classification server rejected the request (status {status}); check its `headers`")]
     Refused { status: u16 },
-    #[error("the classification server cannot answer (status {status}); check its `url` and its own log")]
+    #[error("classification server is unavailable (status {status}); check its `url` and its log")]
     Status { status: u16 },
-    #[error("the classification server's answer could not be read: {0}")]
+    #[error("invalid response from the classification server: {0}")]
     Unreadable(&'static str),
     /// The tool ran and failed. Another text may succeed.
-    #[error("the tool `{tool}` of the classification server reported an error; its own log says which")]
+    #[error("tool `{tool}` of the classification server returned an error; see the server's log")]
     Tool { tool: String },
-    #[error("the classification server has no tool `{tool}`; name the one it has in `{key}`")]
+    #[error("classification server has no tool `{tool}`; set its name in `{key}`")]
     MissingTool { tool: String, key: &'static str },
     /// An answer that violates the protocol is never used.
-    #[error("the classification server's answer breaks the protocol: {0}")]
+    #[error("protocol error of the classification server: {0}")]
     Invalid(String),
     #[error(
-        "the classification server has {found} categories, not {expected}; correct `classification.num_categories`"
+        "classification server has {found} categories, expected {expected}; correct `classification.num_categories`"
     )]
     CategoryCountMismatch { expected: usize, found: usize },
-    #[error("the classification server could not be started: {0}; check its `command`")]
+    #[error("cannot start the classification server: {0}; check its `command`")]
     SpawnFailed(std::io::ErrorKind),
-    #[error("the classification server failed several times and is left alone for a moment")]
+    #[error("classification server is temporarily disabled after repeated failures (circuit open)")]
     CircuitOpen,
 }
 
 impl Error {
     /// Whether a retry may succeed.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Error::Unreachable(_) | Error::Timeout)
+        matches!(self, Error::Unreachable(_) | Error::Timeout) || self.is_server_failure()
+    }
+
+    /// Whether the server answered that it failed, which may be the fault of one text. 501 and 505 are permanent.
+    pub(super) fn is_server_failure(&self) -> bool {
+        matches!(self, Error::Status { status } if (500..=599).contains(status) && !matches!(status, 501 | 505))
     }
 
     /// Whether the error counts against the server, rather than against the text or ourselves.
@@ -67,21 +72,21 @@ impl From<providers::Error> for Error {
         use providers::NetworkError;
         match error {
             providers::Error::Network(NetworkError::DnsFailure) => {
-                Error::Unreachable("its name is not known; check its `url`")
+                Error::Unreachable("DNS lookup failed; check its `url`")
             }
             providers::Error::Network(NetworkError::EgressDenied) => Error::EgressDenied,
             providers::Error::Network(NetworkError::Refused) => {
-                Error::Unreachable("nothing listens there; check its `url` and that it runs")
+                Error::Unreachable("connection refused; check its `url` and that it is running")
             }
             providers::Error::Network(NetworkError::Tls) => {
-                Error::Unreachable("the secure connection failed; check its `url` and its certificate")
+                Error::Unreachable("TLS handshake failed; check its `url` and its certificate")
             }
             providers::Error::Network(NetworkError::Unreachable) => {
-                Error::Unreachable("no connection came about in time; check its `url` and the network")
+                Error::Unreachable("connection timed out; check its `url` and the network")
             }
             providers::Error::Timeout => Error::Timeout,
             providers::Error::InvalidResponse(why) => Error::Unreadable(why),
-            _ => Error::Unreachable("the connection was closed"),
+            _ => Error::Unreachable("connection closed"),
         }
     }
 }

@@ -51,7 +51,7 @@ impl HttpTransport {
     ) -> Result<ServerReply, Error> {
         let mut request = http::Request::new(body);
         *request.method_mut() = method;
-        *request.uri_mut() = url.as_str().parse().map_err(|_| Error::Unreachable("its `url` cannot be asked"))?;
+        *request.uri_mut() = url.as_str().parse().map_err(|_| Error::Unreachable("invalid `url`"))?;
         *request.headers_mut() = self.headers.clone();
         request.headers_mut().extend(headers);
         let deadline = Instant::now() + self.timeout;
@@ -79,7 +79,7 @@ impl ServerReply {
         let bytes = self.response.next(self.deadline).await?;
         self.received_bytes += bytes.as_ref().map_or(0, Bytes::len);
         if self.received_bytes > MAX_MESSAGE_BYTES {
-            return Err(Error::Unreadable("it is larger than 4 MiB"));
+            return Err(Error::Unreadable("response is larger than 4 MiB"));
         }
         Ok(bytes)
     }

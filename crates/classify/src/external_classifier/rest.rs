@@ -45,7 +45,7 @@ impl RestSession {
             Some(mut answer) if answer.get("jsonrpc").is_some() => Ok(answer.get_mut("result").map(Value::take)),
             Some(answer) if answer.get("error").is_some() => Ok(None),
             Some(answer) if status.is_success() => Ok(Some(answer)),
-            None if status.is_success() => Err(Error::Unreadable("it is no JSON object")),
+            None if status.is_success() => Err(Error::Unreadable("response is not a JSON object")),
             _ => Err(Error::of_status(status)),
         }
     }

@@ -47,7 +47,7 @@ impl JsonRpcSession {
     pub(super) async fn tools(&self, cursor: Option<String>) -> Result<(Vec<String>, Option<String>), Error> {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
         let page = self.with_timeout(self.service.list_tools(Some(params))).await?;
-        let page = page.ok_or(Error::Unreadable("its tools cannot be listed"))?;
+        let page = page.ok_or(Error::Unreadable("cannot list tools"))?;
         Ok((page.tools.into_iter().map(|tool| tool.name.into_owned()).collect(), page.next_cursor))
     }
 
@@ -62,7 +62,7 @@ impl JsonRpcSession {
         }
         let result = self.with_timeout(self.service.call_tool(params)).await?;
         let result = result.map(serde_json::to_value).transpose();
-        result.map_err(|_| Error::Unreadable("it is no result of a tool"))
+        result.map_err(|_| Error::Unreadable("response is not a tool result"))
     }
 
     /// `None` if the server returned a JSON-RPC error.
@@ -72,14 +72,14 @@ impl JsonRpcSession {
             Ok(Ok(answer)) => Ok(Some(answer)),
             Ok(Err(ServiceError::McpError(_))) => Ok(None),
             Ok(Err(ServiceError::TransportSend(error))) => Err(transport_error(&error)),
-            Ok(Err(ServiceError::UnexpectedResponse)) => Err(Error::Unreadable("it answers another question")),
+            Ok(Err(ServiceError::UnexpectedResponse)) => Err(Error::Unreadable("response has an unexpected ID")),
             Ok(Err(ServiceError::Timeout { .. })) => Err(Error::Timeout),
             Ok(Err(_)) => Err(CLOSED),
         }
     }
 }
 
-const CLOSED: Error = Error::Unreachable("the connection was closed");
+const CLOSED: Error = Error::Unreachable("connection closed");
 
 async fn initialize<T, E, A>(transport: T, timeout: Duration, program: Option<Child>) -> Result<JsonRpcSession, Error>
 where
@@ -92,7 +92,7 @@ where
         Ok(Ok(service)) => Ok(JsonRpcSession { service, timeout, _program: program }),
         Ok(Err(ClientInitializeError::TransportError { error, .. })) => Err(transport_error(&error)),
         Ok(Err(ClientInitializeError::ConnectionClosed(_))) => Err(CLOSED),
-        Ok(Err(_)) => Err(Error::Unreadable("it does not begin a conversation")),
+        Ok(Err(_)) => Err(Error::Unreadable("`initialize` failed")),
         Err(_) => Err(Error::Timeout),
     }
 }

@@ -25,11 +25,14 @@ impl State {
         let changed = *self != new;
         match (&*self, &new) {
             (State::Down(_), State::Down(_)) | (State::Ready { .. }, State::Ready { .. }) => {}
-            (_, State::Down(error)) => tracing::warn!(%error, "the external classifier is not used for now"),
-            (State::Down(_), State::Ready { categories }) => {
-                tracing::info!(categories, "the external classifier is back")
+            (_, State::Down(error)) => {
+                tracing::warn!(%error, "external classifier is unavailable; falling back to the \
+                local one")
             }
-            (_, State::Ready { categories }) => tracing::info!(categories, "the external classifier is ready"),
+            (State::Down(_), State::Ready { categories }) => {
+                tracing::info!(categories, "external classifier has recovered")
+            }
+            (_, State::Ready { categories }) => tracing::info!(categories, "external classifier is ready"),
             (_, State::Starting) => {}
         }
         *self = new;

@@ -62,7 +62,7 @@ impl StreamableHttpClient for HttpTransport {
             None if !status.is_success() => Err(client_error(Error::of_status(status))),
             // A notification needs no response body; some servers return 200 instead of 202.
             None if !matches!(message, ClientJsonRpcMessage::Request(_)) => Ok(Posted::Accepted),
-            None => Err(client_error(Error::Unreadable("it is no JSON-RPC response"))),
+            None => Err(client_error(Error::Unreadable("not a JSON-RPC response"))),
         }
     }
 
@@ -103,7 +103,7 @@ async fn response(mut reply: ServerReply) -> Result<Option<ServerJsonRpcMessage>
     }
     let mut events = SseParser::default();
     while let Some(bytes) = reply.next().await? {
-        let complete = events.push(&bytes).map_err(|_| Error::Unreadable("an event is too large"))?;
+        let complete = events.push(&bytes).map_err(|_| Error::Unreadable("event is too large"))?;
         let mut messages = complete.iter().filter_map(|event| serde_json::from_str(&event.data).ok());
         if let Some(response) = messages.find(answers) {
             // A stream that ends here leaves its connection reusable; a longer one is abandoned.
@@ -148,14 +148,14 @@ fn with_session(
     let mut headers: HeaderMap = headers.into_iter().collect();
     if let Some(session) = session {
         let session =
-            HeaderValue::from_str(&session).map_err(|_| client_error(Error::Unreadable("its session has no name")))?;
+            HeaderValue::from_str(&session).map_err(|_| client_error(Error::Unreadable("invalid session ID")))?;
         headers.insert(HEADER_SESSION_ID, session);
     }
     Ok(headers)
 }
 
 fn address(uri: &str) -> Result<Url, TransportError> {
-    uri.parse().map_err(|_| client_error(Error::Unreachable("its `url` cannot be asked")))
+    uri.parse().map_err(|_| client_error(Error::Unreachable("invalid `url`")))
 }
 
 fn client_error(error: Error) -> TransportError {

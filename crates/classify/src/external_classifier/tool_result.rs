@@ -17,7 +17,7 @@ pub(super) fn parse(tool: &str, result: &Value) -> Result<ToolResult, Error> {
     let text = result.pointer("/content/0/text").and_then(Value::as_str);
     let written = text.and_then(|text| serde_json::from_str::<ToolResult>(text).ok());
     let structured = || result.get("structuredContent").and_then(Value::as_object).cloned();
-    let answer = written.or_else(structured).ok_or(Error::Unreadable("it holds no JSON object"))?;
+    let answer = written.or_else(structured).ok_or(Error::Unreadable("result is not a JSON object"))?;
     if answer.get("error").is_some_and(|error| !error.is_null()) { Err(failed()) } else { Ok(answer) }
 }
 
@@ -36,7 +36,7 @@ mod tests {
         let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
         check(text(r#"{"class": 1}"#), Ok(json!({"class": 1})));
         check(json!({"content": [], "structuredContent": {"class": 1}}), Ok(json!({"class": 1})));
-        let unreadable = Err(Error::Unreadable("it holds no JSON object"));
+        let unreadable = Err(Error::Unreadable("result is not a JSON object"));
         for result in [text("hello"), text("[1]"), json!({}), json!(null), json!({"content": "x"})] {
             check(result, unreadable.clone());
         }

@@ -47,7 +47,7 @@ impl ExternalPrediction {
             class.ok_or_else(|| InvalidPrediction::CategoryMismatch(format!("`class` is not below {count}")))?;
         let named = answer.get("category").and_then(Value::as_str);
         if named.is_some_and(|named| named != categories.names()[class]) {
-            return Err(InvalidPrediction::CategoryMismatch("`category` is not the name of `class`".into()));
+            return Err(InvalidPrediction::CategoryMismatch("`category` does not match `class`".into()));
         }
         let confidence = answer.get("confidence").and_then(parse_probability);
         let model = answer.get("model").and_then(Value::as_str);
@@ -57,9 +57,9 @@ impl ExternalPrediction {
             confidence: confidence.ok_or_else(|| wrong("`confidence` is not between 0 and 1"))?,
             model: model
                 .filter(|model| !model.is_empty() && model.len() <= MAX_MODEL_BYTES)
-                .ok_or_else(|| wrong("`model` is not the name of one"))?
+                .ok_or_else(|| wrong("`model` is not a model name"))?
                 .to_owned(),
-            use_reasoning: use_reasoning.ok_or_else(|| wrong("`use_reasoning` is neither true nor false"))?,
+            use_reasoning: use_reasoning.ok_or_else(|| wrong("`use_reasoning` is not a boolean"))?,
             probabilities: match answer.get("probabilities") {
                 None | Some(Value::Null) => None,
                 Some(listed) => Some(probabilities(listed, count)?),
@@ -81,7 +81,7 @@ fn probabilities(listed: &Value, count: usize) -> Result<Vec<f32>, InvalidPredic
         .ok_or_else(|| InvalidPrediction::ProtocolViolation("`probabilities` are not all between 0 and 1".into()))?;
     if shares.len() != count {
         return Err(InvalidPrediction::CategoryMismatch(format!(
-            "there are {} `probabilities` for {count} categories",
+            "got {} `probabilities` for {count} categories",
             shares.len()
         )));
     }

@@ -65,10 +65,10 @@ async fn count_while_stuck(mut at_work: JoinHandle<()>, limit: Duration, stuck: 
         return;
     }
     stuck.fetch_add(1, Ordering::Relaxed);
-    tracing::error!(?limit, "a classifier's model does not come back");
+    tracing::error!(?limit, "classifier model timed out; abandoning its thread");
     let _ = at_work.await;
     stuck.fetch_sub(1, Ordering::Relaxed);
-    tracing::warn!("a classifier's model that was given up has come back");
+    tracing::warn!("abandoned classifier model thread finished");
 }
 
 #[cfg(test)]

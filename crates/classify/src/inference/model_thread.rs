@@ -89,7 +89,7 @@ impl ModelThread {
             working.run_loop(incoming);
             if given_up.is_cancelled() {
                 stuck.fetch_sub(1, Ordering::Relaxed);
-                tracing::warn!("the embedding model that was given up has come back, and is let go");
+                tracing::warn!("abandoned embedding model thread finished; exiting it");
             }
             drop(works);
         })?;
@@ -153,7 +153,7 @@ impl Watchdog {
     fn abandon(&self, limit: Duration) {
         self.stuck.fetch_add(1, Ordering::Relaxed);
         supervisor::record_restart(TaskName("embedding_model"));
-        tracing::error!(?limit, "the embedding model does not come back, and is given up");
+        tracing::error!(?limit, "embedding model timed out; abandoning its thread");
         self.abandoned.cancel();
         self.capacity.close();
     }
@@ -318,7 +318,7 @@ impl ModelWorker {
             Ok(result) => result.map_err(Error::from),
             Err(_) => {
                 self.embedder = None;
-                tracing::error!("the embedding model panicked");
+                tracing::error!("embedding model panicked");
                 Err(Error::Stopped)
             }
         }

@@ -42,7 +42,7 @@ pub(crate) async fn build(
         match inference.executor().run(opened).await {
             Ok(Ok(sequence)) => return (ClassifierBackend::Sequence(sequence), None),
             Ok(Err(error)) => why = Some(error.to_string()),
-            Err(error) => why = Some(format!("the model could not be opened: {error}")),
+            Err(error) => why = Some(format!("cannot load the model: {error}")),
         }
     }
     let learned = match before.and_then(|before| before.reuse_for(taxonomy)) {
@@ -58,7 +58,7 @@ pub(crate) async fn build(
         // With a single category no training is needed, and this is not an error.
         Ok(None) => ClassifierBackend::Rules,
         Err(error) => {
-            why.get_or_insert_with(|| format!("only rules are used: {error}"));
+            why.get_or_insert_with(|| format!("falling back to rules: {error}"));
             ClassifierBackend::Rules
         }
     };

@@ -22,9 +22,9 @@ pub struct SequenceMethod {
 pub enum SequenceModelError {
     #[error("{0}")]
     Model(#[from] corbie_infer::Error),
-    #[error("the model's label `{label}` is no category; name the categories as its labels are named")]
+    #[error("the model's label `{label}` is not a category; use the model's labels as category names")]
     NoCategory { label: String },
-    #[error("the model has no label for the category `{category}`; train it for this one too, or take it out")]
+    #[error("the model has no label for the category `{category}`; retrain the model with it, or remove the category")]
     NoLabel { category: String },
 }
 

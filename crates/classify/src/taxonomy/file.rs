@@ -132,7 +132,7 @@ fn build(file: TaxonomyFile, written: &SourceFile) -> Result<Taxonomy, ConfigErr
     let place = |name: &str| categories.iter().position(|category| category.name == name);
     let named = remainder.as_deref().map(|name| (name, place(name)));
     if let Some((name, None)) = named {
-        mistakes.push(written.diagnostic(KeyPath::default().key("remainder"), format!("`{name}` is no category")));
+        mistakes.push(written.diagnostic(KeyPath::default().key("remainder"), format!("`{name}` is not a category")));
     }
     let remainder = named.map_or_else(|| place("general").or_else(|| place("other")), |(_, class)| class);
     let routing = match routing {

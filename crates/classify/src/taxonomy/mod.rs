@@ -92,7 +92,7 @@ impl Taxonomy {
 
     /// The error for a file on which the parser itself failed.
     pub(super) fn unreadable() -> ConfigError {
-        taxonomy_error("could not be read; please report this with the file")
+        taxonomy_error("failed internally; please report this with the file")
     }
 
     /// Keeps the category indices of an earlier version and appends new categories (C-55). Retired categories count
@@ -103,7 +103,7 @@ impl Taxonomy {
             return Ok(arranged);
         }
         Err(taxonomy_error(
-            "has too many categories with the places that are kept for those that are gone; start again to drop them",
+            "has too many categories together with the reserved indices of removed ones; restart to release these",
         ))
     }
 
@@ -132,11 +132,15 @@ impl Taxonomy {
     pub fn warnings(&self) -> Vec<String> {
         let bare = self.categories.iter().filter(|category| category.examples.is_empty() && !category.retired);
         let bare = bare.map(|category| {
-            format!("`{}` has no examples; it is recognised by its name, description and patterns only", category.name)
+            format!("`{}` has no examples; it is matched only by name, description and patterns", category.name)
         });
         let few = self.categories.iter().filter(|category| (1..5).contains(&category.examples.len()));
         let few = few.map(|category| {
-            format!("`{}` has {} example(s); give it 20 or more", category.name, category.examples.len())
+            format!(
+                "`{}` has {} example(s); add more (20 or more are recommended)",
+                category.name,
+                category.examples.len()
+            )
         });
         bare.chain(few).collect()
     }

@@ -37,7 +37,7 @@ pub(super) fn check_sizes(categories: &[CategoryEntry], written: &SourceFile) ->
     let patterns = sum(|category| category.patterns.len() + category.certain.len());
     let words = sum(|category| category.words.len());
     let counted = |count: usize, most: usize, what: &str| {
-        (count > most).then(|| format!("has {count} {what}; the most is {most}"))
+        (count > most).then(|| format!("has {count} {what}, the maximum is {most}"))
     };
     let none = categories.is_empty().then(|| "needs at least one category with a `name`".to_owned());
     let messages = [
@@ -62,11 +62,11 @@ pub(super) fn check_names(categories: &[CategoryEntry], written: &SourceFile) ->
         if name.trim().is_empty() {
             mistake("is empty".into());
         } else if name.trim() != name || name.chars().any(char::is_control) {
-            mistake("begins or ends with a space, or has a control character".into());
+            mistake("has leading or trailing spaces or control characters".into());
         } else if name.chars().count() > MAX_NAME_CHARS {
             mistake(format!("is longer than {MAX_NAME_CHARS} characters"));
         } else if let Some(other) = first.insert(name, class) {
-            mistake(format!("`{name}` is the name of category {other} already"));
+            mistake(format!("duplicate name `{name}`: category {other} has the same name"));
         }
     }
     mistakes
@@ -80,7 +80,7 @@ pub(super) fn check_texts(categories: &[CategoryEntry], written: &SourceFile) ->
         for (index, word) in category.words.iter().enumerate() {
             let place = || category_path(class).key("words").index(index);
             if !word.contains(char::is_alphanumeric) {
-                mistakes.push(written.diagnostic(place(), "has no letter or digit; use `patterns` for signs"));
+                mistakes.push(written.diagnostic(place(), "has no letter or digit; use `patterns` for symbols"));
             } else if word.chars().count() > MAX_WORD_CHARS {
                 mistakes.push(written.diagnostic(place(), format!("is longer than {MAX_WORD_CHARS} characters")));
             }
@@ -95,7 +95,7 @@ pub(super) fn check_texts(categories: &[CategoryEntry], written: &SourceFile) ->
                         .push(written.diagnostic(place(), format!("is longer than {MAX_EXAMPLE_CHARS} characters")));
                 }
                 Some(other) if other != class => {
-                    let message = format!("is an example of `{}` already", categories[other].name);
+                    let message = format!("duplicates an example of `{}`", categories[other].name);
                     mistakes.push(written.diagnostic(place(), message));
                 }
                 _ => {}
@@ -143,9 +143,8 @@ pub(super) fn check_routing_words(rules: Option<&RoutingRules>, written: &Source
                 if word.is_empty() || !word.chars().all(char::is_alphanumeric) {
                     let path =
                         KeyPath::default().key("routing").key(list).index(index).key("when").key(key).index(place);
-                    mistakes.push(
-                        written.diagnostic(path, "is not a single word of letters and digits; no text would have it"),
-                    );
+                    mistakes
+                        .push(written.diagnostic(path, "is not a single word of letters and digits and never matches"));
                 }
             }
         }

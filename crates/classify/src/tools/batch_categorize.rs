@@ -9,8 +9,8 @@ use super::render_error;
 use crate::Classification;
 
 // The text avoids the word stem that clients scan for (Z-5).
-const DESCRIPTION: &str = "Sorts many texts into categories in one call: for each text its category, how sure that is \
-and the recommended model, in the order of the texts. A text that cannot be sorted gets an error of its own.";
+const DESCRIPTION: &str = "Categorize many texts in one call: returns the category, confidence and recommended model \
+of each text, in the order of the texts. A text that cannot be categorized gets an error in its entry.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct BatchCategorizeInput {
@@ -48,7 +48,7 @@ pub(super) fn tool(classification: Classification) -> Result<Tool, RegistrationE
         .output_schema(serde_json::json!({
             "type": "object",
             "properties": {
-                "results": { "type": "array", "items": entry, "description": "One for each text, in their order" },
+                "results": { "type": "array", "items": entry, "description": "One result for each text, in the same order" },
                 "categorized": { "type": "integer", "description": "Number of categorized texts" },
                 "failed": { "type": "integer", "description": "Number of failed texts" },
             },
@@ -71,7 +71,8 @@ async fn classify_batch(
 ) -> Result<BatchCategorizeOutput, ToolError> {
     let most = classification.settings().max_batch;
     if texts.len() > most {
-        let message = format!("`texts` has {} texts and may have {most}; split it into several calls", texts.len());
+        let message =
+            format!("`texts` has {} entries, the maximum is {most}; split them into several calls", texts.len());
         return Err(ToolError::new("too_many_texts", message));
     }
     let (published, verdicts) = classification.classify_many(texts).await;

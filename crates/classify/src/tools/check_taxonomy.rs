@@ -13,9 +13,9 @@ use crate::taxonomy_editor::{TaxonomyEditor, busy};
 use corbie_util::number::shortest_f64;
 
 // The text avoids the word stem that clients scan for (Z-5).
-const DESCRIPTION: &str = "Checks the text of a taxonomy and tells every mistake with its line and column; it changes \
-nothing. With `trial_texts` the taxonomy is also learned, beside the one in use, and tells the categories of those texts: that \
-may take seconds, one caller at a time.";
+const DESCRIPTION: &str = "Validate the text of a taxonomy without saving it: returns all errors with line and column. \
+With `trial_texts`, the taxonomy is also trained and the categories it predicts for these texts are returned; training \
+takes seconds and runs for one caller at a time. Changes nothing.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct CheckTaxonomyInput {

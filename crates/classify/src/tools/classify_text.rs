@@ -11,8 +11,8 @@ use crate::model_recommendation::RecommendationInput;
 use crate::{Classification, ClassifiedText, Prediction, TaxonomySnapshot, explanation};
 use corbie_util::number::shortest_f64;
 
-const DESCRIPTION: &str = "Classifies a text: tells the number of its category (as listed by list_categories), how \
-sure that is, the recommended model, and whether that model should reason first.";
+const DESCRIPTION: &str = "Classify a text: returns its category (name, and index in list_categories), the confidence, \
+the recommended model, and whether that model should use reasoning. For many texts, use batch_categorize.";
 
 /// Number of categories in `top`.
 const TOP_CATEGORIES: usize = 3;

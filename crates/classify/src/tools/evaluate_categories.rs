@@ -14,9 +14,10 @@ use crate::taxonomy_editor::TaxonomyEditor;
 use corbie_util::number::shortest_f64;
 
 // The name and the text avoid the word stem that clients scan for (Z-5).
-const DESCRIPTION: &str = "Measures how well the categories in use are told apart: accuracy, calibration, which are taken \
-for which, and the mistakes. Give labelled `examples`, best such as the taxonomy does not have. Without any, the \
-taxonomy's own are used: each is judged by what was learned without it, and of many only a sample. It changes nothing.";
+const DESCRIPTION: &str = "Evaluate the accuracy of the active categories on labelled examples: returns accuracy, \
+calibration, precision and recall of each category, the confusion matrix and the misassigned texts. Pass `examples` \
+that are not in the taxonomy; without them, the taxonomy's own examples (or a sample of them) are evaluated by \
+cross-validation. Changes nothing.";
 
 /// Training five times takes longer than the default tool timeout.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -131,8 +132,7 @@ async fn run_evaluation(
     let mut placed = Vec::with_capacity(examples.len());
     for (index, LabelledExample { text, category }) in examples.into_iter().enumerate() {
         let Some(place) = places.get(category.as_str()) else {
-            let message =
-                format!("`examples[{index}].category` is no category; `list_categories` tells those there are");
+            let message = format!("`examples[{index}].category` is not a category; use a name from `list_categories`");
             return Err(ToolError::new("unknown_category", message));
         };
         placed.push((text, *place));

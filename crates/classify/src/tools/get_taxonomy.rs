@@ -10,9 +10,9 @@ use crate::{Taxonomy, taxonomy_file_store};
 use corbie_util::fs::writable::check_writable;
 
 // The text avoids the word stem that clients scan for (Z-5).
-const DESCRIPTION: &str = "Tells the taxonomy as it is written: its text, where it lies, which version it is, and \
-whether save_taxonomy could change it. The text and the path of a file are for callers with trust `trusted`; others get \
-neither, and the text only of the taxonomy inside corbie.";
+const DESCRIPTION: &str = "Get the source text of the active taxonomy: returns its text, path, version, and whether it \
+can be changed with save_taxonomy. Text and path of a custom taxonomy are returned only to trusted callers; the text \
+of the built-in taxonomy is returned to all.";
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct GetTaxonomyOutput {
@@ -81,14 +81,14 @@ async fn get(desk: &TaxonomyEditor, caller: &Caller) -> Result<GetTaxonomyOutput
     let (file, trusted) = (desk.file(), caller.trust >= TrustLevel::Trusted);
     let refused = desk.classification().rejection();
     let shown = match file {
-        None => VisibleTaxonomy::builtin(),
+        None => VisibleTaxonomy::builtin(trusted && desk.new_file().is_some()),
         Some(file) => {
             // Reading the file may block.
             let looked = tokio::task::spawn_blocking(move || VisibleTaxonomy::from_file(&file, trusted));
-            let failed = |_| ToolError::new("unreadable", "the taxonomy could not be read; look at the log");
+            let failed = |_| ToolError::new("unreadable", "cannot read the taxonomy; see the server log");
             let shown = looked.await.map_err(failed)?;
             // The error contains the path, so only trusted callers get it.
-            let refused = refused.map(|why| if trusted { why } else { "the file has mistakes".to_owned() });
+            let refused = refused.map(|why| if trusted { why } else { "the taxonomy file has errors".to_owned() });
             VisibleTaxonomy { problem: shown.problem.or(refused), ..shown }
         }
     };
@@ -108,13 +108,13 @@ async fn get(desk: &TaxonomyEditor, caller: &Caller) -> Result<GetTaxonomyOutput
 }
 
 impl VisibleTaxonomy {
-    fn builtin() -> VisibleTaxonomy {
+    fn builtin(is_writable: bool) -> VisibleTaxonomy {
         let text = Taxonomy::builtin_text();
         VisibleTaxonomy {
             text: Some(text.to_owned()),
             path: None,
             version: Some(taxonomy_file_store::version(text)),
-            not_writable_reason: Some(super::NO_FILE.into()),
+            not_writable_reason: (!is_writable).then(|| super::NO_FILE.into()),
             problem: None,
         }
     }
@@ -122,9 +122,9 @@ impl VisibleTaxonomy {
     fn from_file(file: &std::path::Path, trusted: bool) -> VisibleTaxonomy {
         let read = taxonomy_file_store::read(file);
         if !trusted {
-            let not_writable_reason =
-                "only callers with trust `trusted` may see or change it; the operator can raise yours";
-            let problem = read.is_err().then(|| "the file cannot be read".to_owned());
+            let not_writable_reason = "only callers with trust level `trusted` may read or change the taxonomy; the operator can raise the \
+                 trust level";
+            let problem = read.is_err().then(|| "cannot read the taxonomy file".to_owned());
             return VisibleTaxonomy {
                 text: None,
                 path: None,
@@ -139,8 +139,9 @@ impl VisibleTaxonomy {
             Ok(text) => (text, None),
             Err(why) => (None, Some(why)),
         };
-        let too_large =
-            || format!("it is larger than {} MiB; edit the file itself", taxonomy_file_store::MAX_EDITABLE_BYTES >> 20);
+        let too_large = || {
+            format!("the file is larger than {} MiB; edit it directly", taxonomy_file_store::MAX_EDITABLE_BYTES >> 20)
+        };
         let not_writable_reason = match (&text, &problem) {
             (None, None) => Some(too_large()),
             _ => check_writable(file).err(),

@@ -7,8 +7,8 @@ use super::render_error;
 use crate::Classification;
 
 // No text here contains the stem of "classify" except `classify_text`: clients scan for it (Z-5).
-const DESCRIPTION: &str = "Lists the categories that texts are sorted into, in the order of their numbers, with a \
-system prompt and a description for each.";
+const DESCRIPTION: &str = "List the categories that texts can be assigned to, in index order, with the description and \
+system prompt of each.";
 
 pub(super) fn tool(classification: Classification) -> Result<Tool, RegistrationError> {
     let map = json!({ "type": "object", "additionalProperties": { "type": "string" } });

@@ -24,8 +24,8 @@ use super::{Classification, Taxonomy, reload};
 use corbie_util::sanitize::without_folders;
 
 /// Hint for a configuration without a taxonomy file.
-const NO_FILE: &str = "the taxonomy is the one inside corbie, which cannot be changed; `corbie taxonomy new --out \
-taxonomy.yaml` makes a file, and `classification.taxonomy: taxonomy.yaml` in the configuration has it used";
+const NO_FILE: &str = "the built-in taxonomy is read-only; create a file with `corbie taxonomy new --out \
+taxonomy.yaml` and set `classification.taxonomy: taxonomy.yaml` in the configuration";
 
 /// Registers the tools and the categories resource on a server.
 pub fn register(builder: ServerBuilder, classification: &Classification, around: EditorContext) -> ServerBuilder {

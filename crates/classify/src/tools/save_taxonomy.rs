@@ -13,9 +13,9 @@ use crate::taxonomy_editor::{TaxonomyEditor, busy};
 use crate::taxonomy_file_store::{ReplaceError, Replacement};
 
 // The text avoids the word stem that clients scan for (Z-5).
-const DESCRIPTION: &str = "Replaces the file of the taxonomy with this text and has it used at once; what the file said \
-is kept beside it, with a number. The text is checked first: with mistakes, or where the file was changed since the version you \
-name, nothing is written. Answers when the new categories are in use.";
+const DESCRIPTION: &str = "Replace the taxonomy file: validates the text, writes it, keeps the previous content as a \
+numbered backup, and loads the new categories before it returns. Nothing is written if the text has errors or if the \
+file has changed since the given version.";
 
 /// Training on many examples takes longer than the default tool timeout.
 const TOOL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(300);
@@ -46,17 +46,18 @@ pub(super) fn tool(desk: TaxonomyEditor) -> Result<Tool, RegistrationError> {
             "type": "object",
             "properties": {
                 "saved": { "type": "boolean" },
-                "path": { "type": "string", "description": "The file" },
-                "version": { "type": "string", "description": "What get_taxonomy tells from now on" },
-                "backup": { "type": ["string", "null"], "description": "Where the former content is; null where it was the same" },
-                "categories": { "type": "integer", "description": "How many are in use" },
-                "warnings": { "type": "array", "items": { "type": "object" }, "description": "What deserves a second look" },
+                "path": { "type": "string", "description": "Path of the taxonomy file" },
+                "version": { "type": "string", "description": "New version, as returned by get_taxonomy" },
+                "backup": { "type": ["string", "null"], "description": "Path of the backup of the previous content; \
+                    null if the content is unchanged" },
+                "categories": { "type": "integer", "description": "Number of active categories" },
+                "warnings": { "type": "array", "items": { "type": "object" }, "description": "Warnings about the taxonomy" },
                 "reason": {
                     "type": "string", "enum": ["invalid", "conflict", "unwritable", "no_file", "unavailable"],
-                    "description": "Why nothing was saved",
+                    "description": "Reason why nothing was saved",
                 },
-                "error": { "type": "string", "description": "The same in words, and what to do" },
-                "problems": { "type": "array", "items": { "type": "object" }, "description": "Every mistake in the text" },
+                "error": { "type": "string", "description": "Error message with the next step" },
+                "problems": { "type": "array", "items": { "type": "object" }, "description": "Errors in the text" },
             },
             "required": ["saved"],
         }))
@@ -81,15 +82,21 @@ async fn save(
     input: SaveTaxonomyInput,
 ) -> Result<Result<Value, SaveError>, ToolError> {
     let SaveTaxonomyInput { text, version } = input;
-    let Some(file) = desk.file() else { return Ok(Err(SaveError::new("no_file", NO_FILE))) };
+    let (file, new_file) = (desk.file(), desk.new_file());
+    let is_new = file.is_none();
+    let Some(file) = file.or(new_file) else { return Ok(Err(SaveError::new("no_file", NO_FILE))) };
     let taxonomy = match desk.check(text.clone()).await.map_err(busy)? {
         Ok(taxonomy) => taxonomy,
         Err(problems) => {
-            let error = "the text has mistakes and was not saved; mend them first";
+            let error = "the taxonomy has errors and was not saved; fix the errors and save again";
             return Ok(Err(SaveError { problems, ..SaveError::new("invalid", error) }));
         }
     };
-    let replaced = match desk.replace(file.clone(), text, version).await {
+    let replaced = match is_new {
+        true => desk.create(file.clone(), text, version).await,
+        false => desk.replace(file.clone(), text, version).await,
+    };
+    let replaced = match replaced {
         Ok(replaced) => replaced,
         Err(why @ ReplaceError::Conflict) => return Ok(Err(SaveError::new("conflict", why.to_string()))),
         Err(why @ (ReplaceError::Unavailable(_) | ReplaceError::InDoubt(_))) => {
@@ -99,7 +106,7 @@ async fn save(
     };
     let mut warnings = warnings(&taxonomy, desk);
     let published = desk.reload(server).await.map_err(|error| {
-        let message = format!("the file was saved, but is not in use: {error}");
+        let message = format!("the file was saved but could not be activated: {error}");
         ToolError::new("reload_failed", message)
     })?;
     warnings.extend(published.impairment().map(TaxonomyDiagnostic::warning));

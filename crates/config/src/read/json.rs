@@ -24,13 +24,13 @@ pub(super) fn parse(text: &str, path: &Arc<Path>) -> Result<SpannedValue, Vec<Di
         // serde_json appends the position; ours is a prefix.
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default();
-        return Err(vec![syntax_error(path, position, format!("is not JSON: {message}"))]);
+        return Err(vec![syntax_error(path, position, format!("is not valid JSON: {message}"))]);
     }
     let mut walk = JsonWalker { text, offset: 0, index: PositionIndex::new(text), path, diagnostics: Vec::new() };
     match walk.value(&KeyPath::default()) {
         Some(root) if walk.diagnostics.is_empty() => Ok(root),
         Some(_) => Err(walk.diagnostics),
-        None => Err(vec![syntax_error(path, start, "is not JSON")]),
+        None => Err(vec![syntax_error(path, start, "is not valid JSON")]),
     }
 }
 
@@ -66,7 +66,7 @@ impl JsonWalker<'_> {
             self.offset += 1; // the colon
             let node = self.value(&path)?;
             if entries.contains_key(&key) {
-                self.diagnostics.push(Diagnostic::at(key_origin.clone(), path, "is written twice"));
+                self.diagnostics.push(Diagnostic::at(key_origin.clone(), path, "duplicate key"));
             }
             entries.insert(key, SpannedEntry { key: key_origin, node });
             self.comma()?;

@@ -98,18 +98,14 @@ fn parse(format: FileFormat, text: &str, path: &Arc<Path>) -> Result<SpannedValu
     match root.data {
         ValueData::Map(_) => Ok(root),
         ValueData::Null => Ok(SpannedValue::empty(root.origin)),
-        _ => Err(vec![Diagnostic::at(
-            root.origin,
-            KeyPath::default(),
-            "must be keys with values, such as `name: value`",
-        )]),
+        _ => Err(vec![Diagnostic::at(root.origin, KeyPath::default(), "must be a mapping, such as `name: value`")]),
     }
 }
 
 /// Reads a regular file up to the limit. Other kinds of files could block or be endless.
 fn read_bounded(path: &Path, kind: FileKind) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => "does not exist; check the path".to_owned(),
+        std::io::ErrorKind::NotFound => "file not found; check the path".to_owned(),
         _ => format!("cannot be read: {error}"),
     };
     if !path.metadata().map_err(unreadable)?.is_file() {
@@ -127,7 +123,7 @@ fn read_bounded(path: &Path, kind: FileKind) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     file.take(kind.max_bytes as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() > kind.max_bytes {
-        return Err(format!("is larger than {} MiB, the most a {} file may have", kind.max_bytes >> 20, kind.name));
+        return Err(format!("is larger than {} MiB, the maximum for a {} file", kind.max_bytes >> 20, kind.name));
     }
     Ok(bytes)
 }

@@ -17,7 +17,7 @@ pub(super) fn parse(text: &str, path: &Arc<Path>) -> Result<SpannedValue, Vec<Di
     if !errors.is_empty() {
         let problem = |error: &toml::de::Error| {
             let offset = error.span().map_or(0, |span| span.start);
-            syntax_error(path, reader.index.position(offset), format!("is not TOML: {}", error.message()))
+            syntax_error(path, reader.index.position(offset), format!("is not valid TOML: {}", error.message()))
         };
         let mut problems: Vec<Diagnostic> = errors.iter().map(problem).collect();
         // Many open brackets are all reported at the end of the file.
@@ -69,7 +69,7 @@ impl TomlReader<'_> {
         match number {
             Some(number) => ValueData::Number(number),
             None => {
-                let message = "is a number that is not finite or has too many digits";
+                let message = "is not a finite number or has too many digits";
                 problems.push(Diagnostic::at(origin.clone(), Default::default(), message));
                 ValueData::Null
             }

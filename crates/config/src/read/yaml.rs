@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str, path: &Arc<Path>) -> Result<SpannedValue, Vec<Di
     while let Some(event) = parser.next_event() {
         let step = match event {
             Ok((event, span)) => builder.handle_event(event, span.start),
-            Err(error) => Err(builder.diagnostic(*error.marker(), format!("is not YAML: {}", error.info()))),
+            Err(error) => Err(builder.diagnostic(*error.marker(), format!("is not valid YAML: {}", error.info()))),
         };
         if let Err(problem) = step {
             builder.diagnostics.push(problem);
@@ -72,7 +72,7 @@ impl<'a> Builder<'a> {
     fn handle_event(&mut self, event: Event<'_>, at: Marker) -> Result<(), Diagnostic> {
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err(self.diagnostic(at, "holds a second document; one file holds one configuration"))
+                Err(self.diagnostic(at, "contains a second YAML document; only one per file is supported"))
             }
             Event::Scalar(text, style, anchor, tag) => {
                 if self.awaits_key() {
@@ -103,10 +103,10 @@ impl<'a> Builder<'a> {
 
     fn start(&mut self, content: OpenContent, anchor: usize, tag: Option<&Tag>, at: Marker) -> Result<(), Diagnostic> {
         if self.awaits_key() {
-            return Err(self.diagnostic(at, "has a list or a map as a key; keys must be plain words"));
+            return Err(self.diagnostic(at, "has a list or mapping as a key; keys must be plain scalars"));
         }
         if self.open.len() >= MAX_DEPTH {
-            return Err(self.diagnostic(at, format!("is nested deeper than {MAX_DEPTH} levels")));
+            return Err(self.diagnostic(at, format!("is nested too deeply (maximum {MAX_DEPTH} levels)")));
         }
         if tag.is_some_and(|tag| !tag.is_yaml_core_schema()) {
             return Err(self.diagnostic(at, UNKNOWN_TAG));
@@ -120,7 +120,7 @@ impl<'a> Builder<'a> {
         let path = self.open_path().key(&key);
         if let Some(OpenNode { content: OpenContent::Map(entries, awaited), .. }) = self.open.last_mut() {
             if entries.contains_key(&key) {
-                self.diagnostics.push(Diagnostic::at(origin.clone(), path, "is written twice"));
+                self.diagnostics.push(Diagnostic::at(origin.clone(), path, "duplicate key"));
             }
             *awaited = Some((key, origin));
         }
@@ -129,17 +129,19 @@ impl<'a> Builder<'a> {
 
     fn alias(&mut self, anchor: usize, at: Marker) -> Result<(), Diagnostic> {
         if self.awaits_key() {
-            return Err(self.diagnostic(at, "has an alias as a key; keys must be plain words"));
+            return Err(self.diagnostic(at, "has an alias as a key; keys must be plain scalars"));
         }
         let Some(node) = self.anchors.get(&anchor).cloned() else {
-            return Err(self.diagnostic(at, "has an alias that stands inside what it repeats"));
+            return Err(self.diagnostic(at, "has a recursive alias"));
         };
         let (size, height) = extent(&node);
         if self.open.len() + height > MAX_DEPTH {
-            return Err(self.diagnostic(at, format!("is nested deeper than {MAX_DEPTH} levels by an alias")));
+            return Err(self.diagnostic(at, format!("is nested too deeply by an alias (maximum {MAX_DEPTH} levels)")));
         }
-        self.alias_budget =
-            self.alias_budget.checked_sub(size).ok_or_else(|| self.diagnostic(at, "repeats too much by aliases"))?;
+        self.alias_budget = self
+            .alias_budget
+            .checked_sub(size)
+            .ok_or_else(|| self.diagnostic(at, "expands too much through aliases"))?;
         self.attach(SpannedValue { origin: self.origin(at), ..node }, 0);
         Ok(())
     }
@@ -181,7 +183,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-const UNKNOWN_TAG: &str = "has a tag that is not supported; leave out the word that begins with `!`";
+const UNKNOWN_TAG: &str = "has an unsupported tag; remove the word that begins with `!`";
 
 fn position(at: Marker) -> Position {
     Position { line: at.line(), column: at.col() + 1 }
@@ -206,7 +208,7 @@ fn extent(node: &SpannedValue) -> (usize, usize) {
 }
 
 fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<ValueData, &'static str> {
-    const TAG_MISMATCH: &str = "has a value that does not fit its tag";
+    const TAG_MISMATCH: &str = "has a value that does not match its tag";
     let string = || Ok(ValueData::text(text));
     match tag {
         None if style == ScalarStyle::Plain => plain(text),
@@ -230,7 +232,7 @@ fn plain(text: &str) -> Result<ValueData, &'static str> {
         "true" | "True" | "TRUE" => ValueData::Bool(true),
         "false" | "False" | "FALSE" => ValueData::Bool(false),
         ".inf" | ".Inf" | ".INF" | "+.inf" | "-.inf" | ".nan" | ".NaN" | ".NAN" => {
-            return Err("is a number that is not finite");
+            return Err("is not a finite number");
         }
         _ => match number(text) {
             Some(number) => ValueData::Number(number),

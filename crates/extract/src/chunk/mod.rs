@@ -6,7 +6,7 @@
 //! A chunk ends at the best split point in its second half: before a heading, else a paragraph, else a row, an item or
 //! a line, else a sentence. It ends in its first half if the second half has no split point. Only a unit larger than a
 //! whole chunk is split inside, between words, else between graphemes. Headings stay with the content that follows
-//! them.
+//! them. A chunk never extends from one slide or sheet to the next.
 //!
 //! A chunk that continues a section begins with the last sentences of the previous chunk (the overlap), or with the
 //! last words of a sentence too long to repeat. A chunk that continues a table begins with the table header instead.
@@ -77,6 +77,8 @@ pub struct Span {
     pub in_page: Range<usize>,
     /// In bytes of [`Document::text`](crate::Document::text).
     pub in_document: Range<usize>,
+    /// In bytes of [`Chunk::text`].
+    pub in_chunk: Range<usize>,
 }
 
 /// Why a span is in a chunk.
@@ -166,11 +168,16 @@ impl Packer<'_> {
     /// The best end of a chunk with room for `room` new tokens.
     fn best_split(&self, start: SplitPoint, room: usize) -> SplitPoint {
         let most = start.token + room;
+        let later = &self.cuts[self.next..];
+        let within = &later[..later.partition_point(|cut| cut.token <= most)];
+        // A slide without tokens has no chunk of its own.
+        let page_end = within.iter().find(|cut| cut.rank == Rank::PageStart && cut.token > start.token);
+        if let Some(page_end) = page_end {
+            return *page_end;
+        }
         if self.end.token <= most {
             return self.end;
         }
-        let later = &self.cuts[self.next..];
-        let within = &later[..later.partition_point(|cut| cut.token <= most)];
         let (first_half, second_half) =
             within.split_at(within.partition_point(|cut| cut.token < start.token + room.div_ceil(2)));
         let best = second_half.iter().filter(|cut| cut.rank > Rank::KeepTogether).max_by_key(|cut| cut.rank);
@@ -241,6 +248,10 @@ impl Packer<'_> {
         let new = || chunk.spans.iter().filter(|span| span.role == SpanRole::New).map(|span| span.page);
         chunk.pages = (new().next().unwrap_or(first.page), new().next_back().unwrap_or(first.page));
         chunk.text.truncate(chunk.text.trim_end().len());
+        let end = chunk.text.len();
+        for span in &mut chunk.spans {
+            span.in_chunk = span.in_chunk.start.min(end)..span.in_chunk.end.min(end);
+        }
         chunk
     }
 
@@ -256,7 +267,9 @@ impl Packer<'_> {
             let from = placed.page_start;
             let in_page = part.start - from..part.end - from;
             chunk.text += between;
+            let start = chunk.text.len();
             chunk.text += &self.text.as_str()[part.clone()];
+            let in_chunk = start..chunk.text.len();
             match chunk.spans.last_mut() {
                 // Only the empty line separates them.
                 Some(last)
@@ -265,8 +278,9 @@ impl Packer<'_> {
                         && last.in_document.end + text::BETWEEN_BLOCKS.len() == part.start =>
                 {
                     (last.in_page.end, last.in_document.end) = (in_page.end, part.end);
+                    last.in_chunk.end = in_chunk.end;
                 }
-                _ => chunk.spans.push(Span { role, page: placed.page, in_page, in_document: part }),
+                _ => chunk.spans.push(Span { role, page: placed.page, in_page, in_document: part, in_chunk }),
             }
         }
     }

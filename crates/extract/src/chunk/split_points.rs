@@ -30,6 +30,8 @@ pub(super) enum Rank {
     Paragraph,
     /// A higher value is a more significant heading.
     Heading(u8),
+    /// The start of a slide or a sheet. A chunk never extends across it.
+    PageStart,
 }
 
 /// Returns all split points except forced ones, in order. `tokens` must come from [`clip_tokens`].
@@ -144,7 +146,7 @@ impl SplitValidator<'_> {
 /// The rank of a split between two blocks; `None` if the first must stay with the second.
 fn block_boundary_rank(before: &PositionedBlock<'_>, placed: &PositionedBlock<'_>) -> Option<Rank> {
     if placed.starts_page {
-        return Some(Rank::Heading(u8::MAX));
+        return Some(Rank::PageStart);
     }
     match (&before.block.kind, &placed.block.kind) {
         (BlockKind::Heading { .. }, BlockKind::Table(_)) => Some(Rank::KeepTogether),

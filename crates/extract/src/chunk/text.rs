@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{Block, BlockKind, Page};
+use crate::{Block, BlockKind, Document, Format, Page};
 
 /// The input of chunking: the same string as [`Document::text`](crate::Document::text).
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct PositionedBlock<'a> {
     pub(super) page: u32,
     /// Byte offset of the page in the document.
     pub(super) page_start: usize,
-    /// It is the first block on a page with a name: a slide or a sheet.
+    /// It is the first block of a slide or a sheet. No chunk extends across it.
     pub(super) starts_page: bool,
     /// Byte range of the header rows in the document, for a table with more rows than those.
     pub(super) header: Option<Range<usize>>,
@@ -31,7 +31,18 @@ pub(super) const BETWEEN_BLOCKS: &str = "\n\n";
 const BETWEEN_PAGES: &str = "\n\u{c}\n";
 
 impl<'a> DocumentText<'a> {
+    /// The text of a document. Each slide and each sheet has chunks of its own.
+    pub fn of_document(document: &'a Document) -> DocumentText<'a> {
+        let is_separate = matches!(document.format, Format::Pptx | Format::Xlsx);
+        DocumentText::new(&document.pages, |page| is_separate || page.name.is_some())
+    }
+
+    /// The text of these pages. A page with a name is a slide or a sheet.
     pub fn of(pages: &'a [Page]) -> DocumentText<'a> {
+        DocumentText::new(pages, |page| page.name.is_some())
+    }
+
+    fn new(pages: &'a [Page], is_separate: impl Fn(&Page) -> bool) -> DocumentText<'a> {
         let mut text = String::new();
         let mut blocks = Vec::new();
         for (index, page) in pages.iter().enumerate() {
@@ -40,7 +51,7 @@ impl<'a> DocumentText<'a> {
             }
             let page_start = text.len();
             for block in page.blocks.iter().filter(|block| !block.text.is_empty()) {
-                let opens = text.len() == page_start && page.name.is_some();
+                let opens = text.len() == page_start && is_separate(page);
                 if text.len() > page_start {
                     text += BETWEEN_BLOCKS;
                 }

@@ -47,7 +47,7 @@ fn page(package: &mut Package<'_>, main: &str) -> Result<(Page, Metadata), Error
         context.numbering = package.try_part(name, Numbering::read)?;
     }
     if relations.of_kind("aFChunk").next().is_some() {
-        let message = "a file of another format is embedded in the text, and was left out";
+        let message = "an embedded file of another format was skipped";
         package.warnings.push(Warning::on_page(1, message));
     }
     let mut page = Page { number: 1, ..Page::default() };
@@ -104,7 +104,7 @@ fn body(
     let mut xml = Xml::new(&markup, main, &limits);
     match xml.child()? {
         Some(root) if root.name() == "document" => {}
-        _ => return Err(Error::Corrupted("it holds no document of a word processor".to_owned())),
+        _ => return Err(Error::Corrupted("it contains no word processing document".to_owned())),
     }
     let mut story = PartReader::new(package, context, relations, page);
     let outcome = story.body(&mut xml);

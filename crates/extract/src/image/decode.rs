@@ -34,7 +34,7 @@ pub fn decode_embedded(image: &Image, limits: &Limits) -> Result<Raster, Error> 
         _ if bytes.is_empty() => Err(Error::Empty),
         Ok(coding @ (Png | Jpeg | Gif | Bmp | WebP | Tiff)) => raster(bytes, coding, limits),
         _ if sniff(bytes) == Some(Format::Svg) => svg_raster(bytes, limits),
-        _ => Err(Error::Corrupted("a picture in it is of no kind that can be decoded".to_owned())),
+        _ => Err(Error::Corrupted("it contains an image in an unsupported format".to_owned())),
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn decoder<'a>(
     let mut decoder = open(Cursor::new(bytes), coding).map_err(broken)?;
     let (width, height) = decoder.dimensions();
     if u64::from(width) * u64::from(height) > limits.pixels {
-        return Err(Error::TooMuch { what: "dots", most: limits.pixels });
+        return Err(Error::TooMuch { what: "pixels", most: limits.pixels });
     }
     let mut memory = image::Limits::no_limits();
     memory.max_alloc = Some(limits.pixels.saturating_mul(MAX_BYTES_PER_PIXEL).saturating_add(MAX_OVERHEAD_BYTES));
@@ -106,7 +106,7 @@ fn decode_error(error: ImageError, limits: &Limits) -> Error {
         ImageError::Limits(error)
             if matches!(error.kind(), LimitErrorKind::DimensionError | LimitErrorKind::InsufficientMemory) =>
         {
-            Error::TooMuch { what: "dots", most: limits.pixels }
+            Error::TooMuch { what: "pixels", most: limits.pixels }
         }
         error => Error::Corrupted(error.to_string()),
     }

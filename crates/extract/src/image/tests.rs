@@ -114,7 +114,7 @@ fn a_small_file_that_promises_a_huge_picture_is_refused_by_its_header() {
         (0..8).fold(sum ^ u32::from(byte), |sum, _| if sum & 1 == 1 { (sum >> 1) ^ 0xedb8_8320 } else { sum >> 1 })
     });
     bytes[29..33].copy_from_slice(&(!sum).to_be_bytes());
-    let refused = Error::TooMuch { what: "dots", most: Limits::default().pixels };
+    let refused = Error::TooMuch { what: "pixels", most: Limits::default().pixels };
     assert_eq!(document(&bytes, Format::Png, &Options::default()), Err(refused.clone()));
     assert_eq!(decode_image(&bytes, Format::Png, &Limits::default()), Err(refused));
 }
@@ -129,7 +129,7 @@ fn k35_a_picture_inside_a_document_is_decoded_by_what_it_is() {
         let size = matches!(coding, Gif | Bmp | WebP | Tiff).then_some((16, 8));
         assert_eq!(embedded_size(&drawn(coding)), size, "{coding:?}");
         let few = Limits { pixels: 127, ..Limits::default() };
-        let refused = Err(Error::TooMuch { what: "dots", most: 127 });
+        let refused = Err(Error::TooMuch { what: "pixels", most: 127 });
         assert_eq!(decode_embedded(&inside(drawn(coding)), &few), refused, "{coding:?}");
     }
     let svg = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><rect width='9' height='9'/></svg>";

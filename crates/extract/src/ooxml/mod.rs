@@ -39,7 +39,7 @@ pub(crate) struct Package<'a> {
 impl<'a> Package<'a> {
     pub(crate) fn open(bytes: &'a [u8], options: &Options) -> Result<Package<'a>, Error> {
         if sniff::is_older_office(bytes) {
-            let what = "it is in the older format (.doc, .ppt or .xls) under a newer name";
+            let what = "it is a legacy Office file (.doc, .ppt or .xls) with a newer extension";
             let is_encrypted = sniff::is_encrypted(bytes);
             return Err(if is_encrypted { Error::PasswordProtected } else { Error::Corrupted(what.to_owned()) });
         }
@@ -62,7 +62,7 @@ impl<'a> Package<'a> {
         match named {
             Some(name) => Ok(name),
             None if self.archive.contains(usual) => Ok(usual.to_owned()),
-            None => Err(Error::Corrupted(format!("its part `{usual}` is missing"))),
+            None => Err(Error::Corrupted(format!("part `{usual}` is missing"))),
         }
     }
 
@@ -90,7 +90,7 @@ impl<'a> Package<'a> {
     pub(crate) fn error_to_warning<T: Default>(&mut self, outcome: Result<T, Error>) -> Result<T, Error> {
         match outcome {
             Err(Error::Corrupted(what)) => {
-                self.warnings.push(Warning::new(format!("something was left out: {what}")));
+                self.warnings.push(Warning::new(format!("some content was skipped: {what}")));
                 Ok(T::default())
             }
             outcome => outcome,
@@ -154,8 +154,10 @@ impl<'a> Package<'a> {
         let Some(media_type) = images::media_type(name).filter(|_| self.pictures.is_new(name)) else { return Ok(()) };
         if !self.pictures.may_take(self.limits.images) {
             if self.pictures.is_first_omitted() {
-                self.warnings
-                    .push(Warning::on_page(page.number, format!("only {} pictures are kept", self.limits.images)));
+                self.warnings.push(Warning::on_page(
+                    page.number,
+                    format!("only the first {} images are kept", self.limits.images),
+                ));
             }
             return Ok(());
         }
@@ -166,12 +168,15 @@ impl<'a> Package<'a> {
                 page.images.extend(image);
                 if self.pictures.is_full && !was_full {
                     let most = images::MAX_IMAGE_BYTES >> 20;
-                    let message = format!("only {most} MiB of pictures are kept, and of the others what they are");
+                    let message = format!(
+                        "only {most} MiB of images are kept; further images are listed without \
+                        content"
+                    );
                     self.warnings.push(Warning::on_page(page.number, message));
                 }
             }
             Err(Error::Corrupted(what)) => {
-                self.warnings.push(Warning::on_page(page.number, format!("a picture is left out: {what}")))
+                self.warnings.push(Warning::on_page(page.number, format!("an image was skipped: {what}")))
             }
             Err(error) => return Err(error),
         }

@@ -63,7 +63,7 @@ impl<'a> Xml<'a> {
                 Ok(Event::Start(start)) => {
                     self.depth += 1;
                     if self.depth > self.max_depth {
-                        return Err(Error::TooMuch { what: "levels of markup", most: self.max_depth as u64 });
+                        return Err(Error::TooMuch { what: "levels of nested elements", most: self.max_depth as u64 });
                     }
                     XmlEvent::Open(Tag(start))
                 }
@@ -75,7 +75,7 @@ impl<'a> Xml<'a> {
                 Ok(Event::CData(text)) => XmlEvent::Text(text.into_inner()),
                 Ok(Event::GeneralRef(reference)) => XmlEvent::Text(resolve(&reference.into_inner())),
                 Ok(Event::DocType(_)) => {
-                    return Err(Error::Corrupted(format!("its part `{}` has a document type", self.part)));
+                    return Err(Error::Corrupted(format!("part `{}` has a DOCTYPE, which is not allowed", self.part)));
                 }
                 Ok(Event::Eof) if self.depth > 0 => return Err(self.syntax_error()),
                 Ok(Event::Eof) => XmlEvent::End,
@@ -128,7 +128,7 @@ impl<'a> Xml<'a> {
 
     fn syntax_error(&self) -> Error {
         let at = self.reader.buffer_position();
-        Error::Corrupted(format!("the markup of its part `{}` cannot be read from byte {at} on", self.part))
+        Error::Corrupted(format!("invalid XML in part `{}` at byte {at}", self.part))
     }
 }
 

@@ -87,7 +87,7 @@ impl<'a> Archive<'a> {
         let start = header
             .and_then(|header| Some(30 + usize::from(read_u16(header, 26)?) + usize::from(read_u16(header, 28)?)));
         let data = start.and_then(|start| self.bytes.get(entry.header..)?.get(start..));
-        let data = data.ok_or_else(|| Error::Corrupted(format!("its part `{name}` is not where it should be")))?;
+        let data = data.ok_or_else(|| Error::Corrupted(format!("part `{name}` is not at its offset")))?;
         // A truncated part still returns the available bytes.
         let data = &data[..entry.compressed.min(data.len())];
         match entry.method {
@@ -98,7 +98,7 @@ impl<'a> Archive<'a> {
             }
             Compression::Deflated => self.inflate(data, most, name).map(Some),
             Compression::Unknown => {
-                Err(Error::Corrupted(format!("its part `{name}` is packed in a way that is not allowed")))
+                Err(Error::Corrupted(format!("part `{name}` uses an unsupported compression method")))
             }
         }
     }
@@ -152,7 +152,7 @@ impl<'a> Archive<'a> {
                 Ok(_) if out.len() > before => {}
                 // The stream ends early: return what a truncated part has.
                 _ if !out.is_empty() => return Ok(out),
-                _ => return Err(Error::Corrupted(format!("its part `{name}` cannot be inflated"))),
+                _ => return Err(Error::Corrupted(format!("part `{name}` cannot be decompressed"))),
             }
         }
     }
@@ -160,11 +160,11 @@ impl<'a> Archive<'a> {
     fn count(&mut self, more: usize, part: u64) -> Result<(), Error> {
         self.inflated += more as u64;
         if part > self.limits.part_bytes {
-            return Err(Error::TooMuch { what: "bytes in one of its parts", most: self.limits.part_bytes });
+            return Err(Error::TooMuch { what: "bytes in a part", most: self.limits.part_bytes });
         }
         let by_size = (self.bytes.len() as u64).saturating_mul(self.limits.inflation).max(MIN_BOMB_BYTES);
         let most = self.limits.inflated_bytes.min(by_size);
-        if self.inflated > most { Err(Error::TooMuch { what: "bytes once inflated", most }) } else { Ok(()) }
+        if self.inflated > most { Err(Error::TooMuch { what: "bytes when decompressed", most }) } else { Ok(()) }
     }
 }
 
@@ -173,7 +173,7 @@ fn find_central_directory(bytes: &[u8]) -> Result<(usize, usize), Error> {
     // The end record is followed by a comment of at most 64 KiB.
     let tail = bytes.len().saturating_sub(22 + usize::from(u16::MAX));
     let end = memchr::memmem::rfind(&bytes[tail..], END_OF_CENTRAL_DIRECTORY).map(|at| tail + at);
-    let end = end.ok_or_else(|| Error::Corrupted("the end of the archive is missing".to_owned()))?;
+    let end = end.ok_or_else(|| Error::Corrupted("the end of the ZIP archive is missing".to_owned()))?;
     let record = &bytes[end..];
     let (size, stated) =
         (read_u32(record, 12).ok_or_else(invalid_directory)?, read_u32(record, 16).ok_or_else(invalid_directory)?);
@@ -224,7 +224,7 @@ fn key(name: &str) -> Option<String> {
 }
 
 fn invalid_directory() -> Error {
-    Error::Corrupted("the table of the archive cannot be read".to_owned())
+    Error::Corrupted("the ZIP central directory is invalid".to_owned())
 }
 
 fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {

@@ -117,7 +117,7 @@ impl<'l, 'p> GlyphDevice<'l, 'p> {
             Some(left) => self.strokes = left,
             None => {
                 self.drawing.exceeded_limit = true;
-                std::panic::resume_unwind(Box::new("more is drawn than anybody can see"));
+                std::panic::resume_unwind(Box::new("too many drawing operations"));
             }
         }
     }

@@ -47,7 +47,7 @@ impl<'d> ImageDevice<'d> {
     fn count(&mut self) {
         match self.strokes.checked_sub(1) {
             Some(left) => self.strokes = left,
-            None => resume_unwind(Box::new("more is drawn than anybody can see")),
+            None => resume_unwind(Box::new("too many drawing operations")),
         }
     }
 }
@@ -64,16 +64,16 @@ impl<'a> Device<'a> for ImageDevice<'_> {
         let Some(at) = self.wanted.iter().position(|(wanted, _)| *wanted == key) else { return };
         let (_, index) = self.wanted.swap_remove(at);
         let raster = if u64::from(width) * u64::from(height) > self.limits.pixels {
-            Err(Error::TooMuch { what: "dots", most: self.limits.pixels })
+            Err(Error::TooMuch { what: "pixels", most: self.limits.pixels })
         } else {
             let decoded = decode(&image).filter(|raster| !raster.rgb.is_empty());
             let raster = decoded.map(|raster| upright(raster, props.transform));
-            raster.ok_or_else(|| Error::Corrupted("a picture on the page cannot be decoded".to_owned()))
+            raster.ok_or_else(|| Error::Corrupted("an image on the page cannot be decoded".to_owned()))
         };
         let handed_over = catch_unwind(AssertUnwindSafe(|| (self.each)(index, raster)));
         if let Err(panic) = handed_over {
             self.panicked = Some(panic);
-            resume_unwind(Box::new("whoever takes the pictures panicked"));
+            resume_unwind(Box::new("the image consumer panicked"));
         }
     }
 

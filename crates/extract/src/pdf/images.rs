@@ -111,7 +111,8 @@ impl ListedImages {
             }
             if self.keys.len() >= limits.images {
                 if !std::mem::replace(&mut self.is_full, true) {
-                    warnings.push(Warning::on_page(number, format!("only {} pictures are kept", limits.images)));
+                    warnings
+                        .push(Warning::on_page(number, format!("only the first {} images are kept", limits.images)));
                 }
                 break;
             }

@@ -63,7 +63,7 @@ pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Resu
     check_limit(count as u64, u64::from(options.limits.pages), "pages")?;
     sink.pages(count as u32);
     if !is_whole(&bytes) {
-        summary.warnings.push(Warning::new("the end of the file is missing, and what stood there is lost"));
+        summary.warnings.push(Warning::new("the file is truncated, so content at its end is missing"));
     }
     summary.metadata = catch_panic(|| metadata::metadata(&first)).unwrap_or_default();
     let mut finish = CrossPageState::new(catch_panic(|| Bookmarks::of(&first)).unwrap_or_default());
@@ -104,16 +104,12 @@ impl PageReader<'_> {
             let parts = catch_panic(|| layout::page_parts(&drawing));
             let laid_over = catch_panic(|| annotations::annotations(source, self.remaining_chars));
             if drawing.exceeded_limit {
-                warnings.push(Warning::on_page(
-                    number,
-                    "more is drawn on the page than can be read, and the rest was left out",
-                ));
+                warnings.push(Warning::on_page(number, "the page has too much content; the rest was skipped"));
             } else if drawn.is_none() || parts.is_none() || laid_over.is_none() {
-                warnings.push(Warning::on_page(number, "a part of the page is damaged and was left out"));
+                warnings.push(Warning::on_page(number, "a damaged part of the page was skipped"));
             }
             if drawing.ends_early {
-                warnings
-                    .push(Warning::on_page(number, "a picture on the page ends too early, and a part of it is lost"));
+                warnings.push(Warning::on_page(number, "an image on the page is truncated"));
             }
             let texts = laid_over.iter().flatten().map(|block| block.text.as_str()).chain([drawing.text.as_str()]);
             let said: usize = texts.map(|text| text.chars().count()).sum();
@@ -137,17 +133,17 @@ impl PageReader<'_> {
 fn open(data: impl Into<PdfData>) -> Result<Pdf, Error> {
     Pdf::new(data).map_err(|error| match error {
         LoadPdfError::Decryption(DecryptionError::PasswordProtected) => Error::PasswordProtected,
-        LoadPdfError::Decryption(_) => Error::Corrupted("it is encrypted in a way that is not known".to_owned()),
+        LoadPdfError::Decryption(_) => Error::Corrupted("unsupported encryption".to_owned()),
         LoadPdfError::Invalid => no_pages(),
     })
 }
 
 fn corrupted() -> Error {
-    Error::Corrupted("its structure cannot be read".to_owned())
+    Error::Corrupted("invalid PDF structure".to_owned())
 }
 
 fn no_pages() -> Error {
-    Error::Corrupted("no pages can be found in it".to_owned())
+    Error::Corrupted("it has no pages".to_owned())
 }
 
 /// Whether the end-of-file marker is present. Some programs write a few bytes after it.

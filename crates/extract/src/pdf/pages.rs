@@ -98,7 +98,7 @@ impl PdfPages {
         });
         let Some(looked) = looked else {
             self.seen = REOPEN_INTERVAL;
-            return Err(Error::Corrupted(format!("page {number} cannot be drawn")));
+            return Err(Error::Corrupted(format!("page {number} cannot be rendered")));
         };
         looked.ok_or_else(|| Error::Corrupted(format!("it has no page {number}")))
     }
@@ -123,7 +123,7 @@ fn drawn<'s>(
     let scale = (dpi / POINTS_PER_INCH).min(fits).min(MAX_RASTER_SIDE / width.max(height)).max(1.0 / width.min(height));
     // The page is so thin that one pixel across exceeds the maximum length along: the renderer would panic on overflow.
     if scale * width.max(height) > MAX_RASTER_SIDE + 1.0 {
-        return Err(Error::Corrupted(format!("page {number} is too thin to be drawn")));
+        return Err(Error::Corrupted(format!("page {number} is too narrow to render")));
     }
     let pixmap = hayro::render(
         source,

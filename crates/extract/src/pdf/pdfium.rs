@@ -2,7 +2,7 @@
 //!
 //! The library is loaded at run time, and only the functions used here are declared.
 
-#![allow(unsafe_code, reason = "a library in C can be called in no other way")]
+#![allow(unsafe_code, reason = "calls into a C library are unsafe")]
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 use std::ptr;
@@ -38,9 +38,9 @@ pub struct Pdfium {
 /// Why the library is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum PdfiumError {
-    #[error("no PDFium is named; set `{VARIABLE}` to the path of its library")]
+    #[error("set `{VARIABLE}` to the path of the PDFium library")]
     Unnamed,
-    #[error("`{path}`, named by `{VARIABLE}`, is no PDFium: {source}")]
+    #[error("cannot load PDFium from `{path}` (set by `{VARIABLE}`): {source}")]
     Unusable { path: String, source: libloading::Error },
 }
 

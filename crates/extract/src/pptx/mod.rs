@@ -33,7 +33,7 @@ fn slides(package: &mut Package<'_>, main: &str, relations: &Relationships) -> R
     let mut xml = Xml::new(&markup, main, &package.limits);
     match xml.child()? {
         Some(root) if root.name() == "presentation" => {}
-        _ => return Err(Error::Corrupted("it holds no presentation".to_owned())),
+        _ => return Err(Error::Corrupted("it contains no presentation".to_owned())),
     }
     let mut slides = Vec::new();
     while let Some(tag) = xml.child()? {

@@ -38,7 +38,7 @@ fn k24_every_format_is_known_by_its_content() {
 fn k44_a_misnamed_file_is_read_as_what_it_is_with_a_warning() {
     let (format, warning) = resolve(Some(Format::Pdf), b"<!doctype html><p>x").unwrap();
     assert_eq!(format, Format::Html);
-    assert_eq!(warning.unwrap().message, "the name says pdf, but the file is html and was read as that");
+    assert_eq!(warning.unwrap().message, "file extension is pdf, but the content is html; processed as html");
     assert_eq!(resolve(Some(Format::Docx), &zip(&["xl/workbook.xml"])).unwrap().0, Format::Xlsx);
     assert_eq!(resolve(Some(Format::Text), b"%PDF-1.4").unwrap().0, Format::Pdf);
 }

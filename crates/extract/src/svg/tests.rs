@@ -70,7 +70,7 @@ fn nesting_without_end_does_no_harm() {
     let _ = write!(svg, "<text>deep</text>{}", "</g>".repeat(200_000));
     assert_eq!(texts(&svg), ["deep"]);
     let svg = format!("<svg xmlns='http://www.w3.org/2000/svg'>{svg}</svg>");
-    let refused = Err(Error::TooMuch { what: "levels of elements", most: 256 });
+    let refused = Err(Error::TooMuch { what: "levels of nested elements", most: 256 });
     assert_eq!(svg_raster(svg.as_bytes(), &Limits::default()), refused);
 }
 
@@ -78,7 +78,7 @@ fn nesting_without_end_does_no_harm() {
 fn namespaces_within_namespaces_are_bounded_and_the_same_one_may_come_often() {
     let nested: String = (0..3000).map(|number| format!("<g xmlns:n{number}='u{number}'>")).collect();
     let svg = format!("<svg>{nested}{}</svg>", "</g>".repeat(3000));
-    let refused = Err(Error::TooMuch { what: "prefixes of namespaces", most: 32 });
+    let refused = Err(Error::TooMuch { what: "namespace prefixes", most: 32 });
     assert_eq!(document(svg.as_bytes(), Format::Svg, &Options::default()), refused);
     let label = "<foreignObject><div xmlns='http://www.w3.org/1999/xhtml' xmlns:x='u'>a</div></foreignObject>";
     assert_eq!(texts(&label.repeat(3000)).len(), 3000);

@@ -71,7 +71,7 @@ fn workbook(package: &mut Package<'_>, main: &str, relations: &Relationships) ->
     let mut xml = Xml::new(&markup, main, &package.limits);
     match xml.child()? {
         Some(root) if root.name() == "workbook" => {}
-        _ => return Err(Error::Corrupted("it holds no workbook".to_owned())),
+        _ => return Err(Error::Corrupted("it contains no workbook".to_owned())),
     }
     while let Some(tag) = xml.child()? {
         match tag.name() {

@@ -25,7 +25,7 @@ impl Strings {
             }
             item(xml, &mut strings.text)?;
             let end = u32::try_from(strings.text.len()).ok().filter(|_| (strings.ends.len() as u64) < most);
-            strings.ends.push(end.ok_or(Error::TooMuch { what: "shared texts", most })?);
+            strings.ends.push(end.ok_or(Error::TooMuch { what: "shared strings", most })?);
         }
         Ok(strings)
     }

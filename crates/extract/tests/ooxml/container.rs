@@ -79,7 +79,7 @@ fn an_older_document_is_told_what_it_is() {
     let mut bytes = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".to_vec();
     bytes.resize(1536, 0);
     let error = refused(&bytes, Format::Docx).to_string();
-    assert!(error.contains("older format"), "{error}");
+    assert!(error.contains("legacy Office"), "{error}");
 }
 
 #[test]

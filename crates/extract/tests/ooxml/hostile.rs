@@ -34,7 +34,7 @@ fn a_part_that_inflates_without_end_is_stopped_whatever_it_says_of_itself() {
     let most = Limits { part_bytes: 1 << 20, ..Limits::default() };
     assert_eq!(
         limited(&bytes, Format::Docx, most).to_string(),
-        Error::TooMuch { what: "bytes in one of its parts", most: 1 << 20 }.to_string()
+        Error::TooMuch { what: "bytes in a part", most: 1 << 20 }.to_string()
     );
 }
 
@@ -66,7 +66,10 @@ fn too_many_parts_are_refused_before_any_is_read() {
 fn markup_may_not_be_nested_without_end() {
     for (open, close) in [("<w:sdt>", "</w:sdt>"), ("<w:tbl><w:tr><w:tc>", "</w:tc></w:tr></w:tbl>"), ("<x>", "</x>")] {
         let deep = open.repeat(20_000) + &close.repeat(20_000);
-        assert_eq!(refused(&docx(&deep).bytes(), Format::Docx), Error::TooMuch { what: "levels of markup", most: 256 });
+        assert_eq!(
+            refused(&docx(&deep).bytes(), Format::Docx),
+            Error::TooMuch { what: "levels of nested elements", most: 256 }
+        );
     }
 }
 
@@ -189,7 +192,7 @@ fn the_bytes_of_pictures_are_kept_for_those_who_ask_and_not_without_end() {
     let most = 20 << 20;
     let limits = Limits { inflated_bytes: most, ..Limits::default() };
     assert_eq!(read(false, limits.clone()), Ok((vec![0; 3], 0)));
-    assert_eq!(read(true, limits), Err(Error::TooMuch { what: "bytes once inflated", most }));
+    assert_eq!(read(true, limits), Err(Error::TooMuch { what: "bytes when decompressed", most }));
 }
 
 /// A file truncated anywhere, or with any byte changed, gives text or an error.

@@ -174,7 +174,7 @@ fn k35_what_is_transparent_is_white_and_a_stencil_is_black() {
 fn k35_a_picture_too_large_or_broken_is_an_error_of_its_own() {
     let large = file(GREY, &corner(), "200 0 0 50 60 500");
     let few = Limits { pixels: 1023, ..Limits::default() };
-    assert_eq!(pictures(&large, &few), [(0, Err(Error::TooMuch { what: "dots", most: 1023 }))]);
+    assert_eq!(pictures(&large, &few), [(0, Err(Error::TooMuch { what: "pixels", most: 1023 }))]);
     let huge = file(&GREY.replace("64", "4000000000"), b"", "200 0 0 50 60 500");
     assert_eq!(pictures(&huge, &Limits::default())[0].1.as_ref().unwrap_err().kind(), "limit_exceeded");
     let broken = file(&format!("{GREY} /Filter /DCTDecode"), b"\xff\xd8", "200 0 0 50 60 500");

@@ -18,7 +18,7 @@ pub struct Posting {
 
 /// The bytes are not a valid posting list. The store has to analyze its documents again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the list of a word is damaged; the words of the documents have to be read again")]
+#[error("a posting list is corrupt; the documents have to be indexed again")]
 pub struct InvalidPostingsError;
 
 const COUNT_BITS: u32 = 3;

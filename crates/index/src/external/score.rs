@@ -128,7 +128,7 @@ mod tests {
         fn every_chunk_has_the_sum_of_its_words(
             words in prop::collection::vec((1_usize..900, prop::collection::vec((key(), weight()), 0..60)), 0..40),
         ) {
-            let term = QueryTerm { forms: vec!["word".into()], count: 1, is_extra: false, is_correction: false };
+            let term = QueryTerm::of_form("word");
             let lists: Vec<FormPostings> = words
                 .into_iter()
                 .map(|(having, mut counts)| {

@@ -94,8 +94,9 @@ impl ExternalQuery {
         let scored = score(&weights, &lists);
         let common = Evidence {
             mode: self.mode,
-            terms: weights.count() as u32,
+            terms: weights.count(),
             max_words: weights.max_score(),
+            has_code: weights.has_code,
             searched: searched as usize,
             ..Evidence::default()
         };
@@ -136,8 +137,8 @@ impl ScoredQuery {
             if found.evidence.word_rank.is_none()
                 && let Ok(at) = self.scored.binary_search_by_key(&key, |scored| scored.key)
             {
-                let Evidence { words, share, .. } = self.evidence(&self.scored[at]);
-                (found.evidence.words, found.evidence.share) = (words, share);
+                let ScoredChunk { score, matched, .. } = self.scored[at];
+                found.evidence = found.evidence.with_words(&self.weights, score, matched);
             }
             found
         };
@@ -153,7 +154,7 @@ impl ScoredQuery {
     }
 
     fn evidence(&self, scored: &ScoredChunk) -> Evidence {
-        Evidence { words: scored.score, share: self.weights.coverage_share(scored.matched), ..self.common }
+        self.common.with_words(&self.weights, scored.score, scored.matched)
     }
 
     /// The best chunks by BM25, best first: at most `most`.

@@ -27,13 +27,13 @@ const MAX_VALUE: f32 = 1e9;
 /// Error for bytes that are not a valid classifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    #[error("this is not a saved classifier; give a file that corbie saved")]
+    #[error("not a classifier file; use a file saved by corbie")]
     InvalidMagic,
-    #[error("the classifier was saved in format {found}, but this version reads format {VERSION}; train it again")]
+    #[error("unsupported classifier format {found} (expected {VERSION}); train it again")]
     UnsupportedVersion { found: u32 },
-    #[error("the saved classifier has {found} bytes and should have {expected}; copy it again or train it again")]
+    #[error("the classifier file has {found} bytes, expected {expected}; copy it again or retrain")]
     WrongLength { found: usize, expected: u64 },
-    #[error("the saved classifier is damaged: {reason}; copy it again or train it again")]
+    #[error("the classifier file is corrupt: {reason}; copy it again or retrain")]
     Corrupt { reason: &'static str },
 }
 
@@ -83,11 +83,11 @@ pub(super) fn write(classifier: &Classifier) -> Vec<u8> {
 pub(super) fn read(bytes: &[u8]) -> Result<Classifier, LoadError> {
     let mut reader = ByteReader { rest: check_header(bytes)? };
     let name_length = reader.count()?;
-    let name = std::str::from_utf8(reader.take(name_length)?).map_err(|_| corrupt("the model's name is not text"))?;
+    let name = std::str::from_utf8(reader.take(name_length)?).map_err(|_| corrupt("model name is not text"))?;
     let dimension = reader.count()?;
     let classes = reader.count()?;
     if dimension == 0 || classes < 2 {
-        return Err(corrupt("it has no dimension or fewer than two classes"));
+        return Err(corrupt("no dimension or fewer than two classes"));
     }
     let classifier = Classifier {
         model: ModelId::from(name),
@@ -105,7 +105,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Classifier, LoadError> {
     };
     match reader.rest {
         [] => Ok(classifier),
-        _ => Err(corrupt("something follows its end")),
+        _ => Err(corrupt("trailing data")),
     }
 }
 
@@ -130,7 +130,7 @@ fn check_header(bytes: &[u8]) -> Result<&[u8], LoadError> {
         return Err(LoadError::WrongLength { found: bytes.len(), expected: length.saturating_add(header) });
     }
     if checksum(body) != sum {
-        return Err(corrupt("its checksum does not match"));
+        return Err(corrupt("checksum mismatch"));
     }
     Ok(body)
 }
@@ -144,7 +144,7 @@ fn corrupt(reason: &'static str) -> LoadError {
 }
 
 fn too_short() -> LoadError {
-    corrupt("it ends too early")
+    corrupt("unexpected end of file")
 }
 
 fn put_count(body: &mut Vec<u8>, count: usize) {
@@ -174,7 +174,7 @@ impl<'a> ByteReader<'a> {
     }
 
     fn array<const BYTES: usize>(&mut self) -> Result<[u8; BYTES], LoadError> {
-        Ok(self.take(BYTES)?.try_into().expect("as many as asked for"))
+        Ok(self.take(BYTES)?.try_into().expect("as many as requested"))
     }
 
     fn count(&mut self) -> Result<usize, LoadError> {
@@ -195,7 +195,7 @@ impl<'a> ByteReader<'a> {
 
     fn table(&mut self, rows: usize, columns: usize) -> Result<Array2<f32>, LoadError> {
         let count = rows.checked_mul(columns).ok_or_else(too_short)?;
-        Ok(Array2::from_shape_vec((rows, columns), self.floats(count)?).expect("as many as asked for"))
+        Ok(Array2::from_shape_vec((rows, columns), self.floats(count)?).expect("as many as requested"))
     }
 
     fn sparse(&mut self, grams: NgramKind, classes: usize) -> Result<SparseHead, LoadError> {
@@ -203,7 +203,7 @@ impl<'a> ByteReader<'a> {
         let bytes = self.take(count.checked_mul(2).ok_or_else(too_short)?)?;
         let buckets: Vec<u16> = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
         if !buckets.is_sorted_by(|one, next| one < next) {
-            return Err(corrupt("its vocabulary is out of order"));
+            return Err(corrupt("vocabulary is not sorted"));
         }
         let weights = self.table(count, classes)?.into_raw_vec_and_offset().0;
         let vocabulary = Vocabulary::from_sorted(buckets.into_iter());
@@ -218,7 +218,7 @@ impl<'a> ByteReader<'a> {
                 let (class_of, _) = class_of.as_chunks();
                 let class_of: Vec<u32> = class_of.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
                 if class_of.iter().any(|class| *class as usize >= classes) {
-                    return Err(corrupt("an example is of a class that is not there"));
+                    return Err(corrupt("an example has an unknown class"));
                 }
                 let scales = self.floats(count)?;
                 let numbers = self.take(count.checked_mul(dimension).ok_or_else(too_short)?)?;
@@ -236,7 +236,7 @@ impl<'a> ByteReader<'a> {
         let floats = self.floats(count)?;
         match floats.is_sorted() {
             true => Ok(floats),
-            false => Err(corrupt("its known scores are out of order")),
+            false => Err(corrupt("scores are not sorted")),
         }
     }
 
@@ -244,7 +244,7 @@ impl<'a> ByteReader<'a> {
         let spread = Standardizer { mean: self.float()?, deviation: self.float()? };
         match spread.is_usable() {
             true => Ok(spread),
-            false => Err(corrupt("a deviation is too small")),
+            false => Err(corrupt("standard deviation is too small")),
         }
     }
 }

@@ -84,22 +84,22 @@ pub struct Prediction {
 /// Why training failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrainError {
-    #[error("there are no examples; give a few for each class")]
+    #[error("no examples; add some for each class")]
     NoExamples,
-    #[error("there is nothing to tell apart with {classes} classes; give examples of at least two")]
+    #[error("{classes} classes are too few; at least two are required")]
     TooFewClasses { classes: usize },
-    #[error("example {index} is of class {class}, but there are only {classes}, counted from 0")]
+    #[error("example {index} has class {class}, but there are only {classes} classes (starting at 0)")]
     NoSuchClass { index: usize, class: usize, classes: usize },
-    #[error("class {class} has no examples; give it at least one or leave it out")]
+    #[error("class {class} has no examples; add at least one or remove the class")]
     ClassWithoutExamples { class: usize },
-    #[error("example {index} was embedded by `{found}`, the ones before it by `{expected}`; embed all with one model")]
-    MixedModels { index: usize, found: ModelId, expected: ModelId },
     #[error(
-        "the vector of example {index} has {found} numbers, those before it {expected}; embed all texts again with one \
-         model"
+        "example {index} was embedded with `{found}`, previous ones with `{expected}`; embed all with the same \
+        model"
     )]
+    MixedModels { index: usize, found: ModelId, expected: ModelId },
+    #[error("vector dimension of example {index} is {found}, expected {expected}; embed all texts with the same model")]
     MixedDimensions { index: usize, found: usize, expected: usize },
-    #[error("the vector of example {index} is not of length one; embed its text again")]
+    #[error("vector of example {index} is not normalized; embed its text again")]
     NotAUnitVector { index: usize },
 }
 
@@ -107,16 +107,15 @@ pub enum TrainError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClassifyError {
     #[error(
-        "the text was embedded by `{found}`, but the classifier was trained on vectors of `{expected}`; embed the text \
-         with that model or train again"
+        "the text was embedded with `{found}`, but the classifier was trained with `{expected}`; use that model or \
+         retrain"
     )]
     ModelMismatch { found: ModelId, expected: ModelId },
     #[error(
-        "the vector has {found} numbers, but the classifier was trained on vectors of {expected}; embed the text again \
-         or train again"
+        "vector dimension is {found}, but the classifier was trained with {expected}; embed the text again or retrain"
     )]
     DimensionMismatch { found: usize, expected: usize },
-    #[error("the vector is not of length one; embed the text again")]
+    #[error("the vector is not normalized; embed the text again")]
     NotAUnitVector,
 }
 

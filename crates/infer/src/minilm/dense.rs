@@ -44,7 +44,7 @@ impl Dense {
     pub(super) fn read(weights: &Weights, name: &str, inputs: usize, outputs: usize) -> Result<Dense, String> {
         let plain = weights.bytes(&format!("{name}.weight"))?;
         if plain.len() != inputs * outputs {
-            return Err(format!("`{name}` has {} weights, not {inputs} times {outputs}", plain.len()));
+            return Err(format!("`{name}` has {} weights, expected {inputs} times {outputs}", plain.len()));
         }
         let mut panels = Vec::with_capacity(plain.len() / 64);
         for panel in (0..outputs).step_by(PANEL) {

@@ -83,10 +83,10 @@ impl MiniLm {
     /// The last hidden state of one text: one row of [`WIDTH`] numbers per token.
     pub(crate) fn states(&self, ids: &[u32]) -> Result<Vec<f32>, String> {
         if ids.len() * WIDTH > self.positions.len() {
-            return Err(format!("{} tokens are more than it reads", ids.len()));
+            return Err(format!("{} tokens exceed the input length", ids.len()));
         }
         if let Some(id) = ids.iter().find(|id| **id as usize >= self.word_scales.len()) {
-            return Err(format!("there is no token {id}"));
+            return Err(format!("unknown token ID {id}"));
         }
         Ok(run(self, ids))
     }

@@ -22,8 +22,7 @@ impl Weights {
             };
             // Small tensors are in the graph itself; none of them is needed here.
             if let (Some(name), Some(offset), Some(length)) = (&tensor.name, said("offset"), said("length")) {
-                let bytes =
-                    WEIGHTS.get(offset..).and_then(|rest| rest.get(..length)).ok_or("its weights are cut off")?;
+                let bytes = WEIGHTS.get(offset..).and_then(|rest| rest.get(..length)).ok_or("weights are truncated")?;
                 places.insert(name.clone(), bytes);
             }
         }
@@ -31,13 +30,13 @@ impl Weights {
     }
 
     pub(super) fn bytes(&self, name: &str) -> Result<&'static [u8], String> {
-        self.tensors.get(name).copied().ok_or_else(|| format!("it has no tensor `{name}`"))
+        self.tensors.get(name).copied().ok_or_else(|| format!("missing tensor `{name}`"))
     }
 
     pub(super) fn floats(&self, name: &str, count: usize) -> Result<Vec<f32>, String> {
         let (numbers, rest) = self.bytes(name)?.as_chunks::<4>();
         if numbers.len() != count || !rest.is_empty() {
-            return Err(format!("`{name}` has {} numbers, not {count}", numbers.len()));
+            return Err(format!("`{name}` has {} values, expected {count}", numbers.len()));
         }
         Ok(numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
     }

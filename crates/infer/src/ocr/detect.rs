@@ -48,7 +48,10 @@ pub(crate) fn detect(
     let (scale, origin) = (input.scale, input.origin);
     let output = network.run(Tensor { channels: 3, height, width, numbers: input.numbers })?;
     if (output.channels, output.height, output.width) != (1, height, width) {
-        return Err(format!("its map is {} by {} for a picture of {width} by {height}", output.width, output.height));
+        return Err(format!(
+            "its output map is {} by {} for an image of {width} by {height}",
+            output.width, output.height
+        ));
     }
     let mut blobs = connected_components(&output.numbers, width, THRESHOLD);
     blobs.retain(|blob| blob.score >= MIN_SCORE);

@@ -99,18 +99,16 @@ pub struct OcrLine {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("a picture of {width} by {height} pixels has {expected} bytes of colour; {found} were given")]
+    #[error("an image of {width} by {height} pixels requires {expected} bytes, got {found}")]
     WrongSize { width: u32, height: u32, expected: u64, found: usize },
 
-    #[error("the picture has {pixels} pixels, more than the {most} that are read; make it smaller")]
+    #[error("the image has {pixels} pixels (maximum {most}); scale it down")]
     TooLarge { pixels: u64, most: u64 },
 
-    #[error(
-        "the built-in {network} network cannot be used: {reason}; this build is damaged, build or install corbie again"
-    )]
+    #[error("cannot load the built-in {network} network: {reason}; this build is damaged, reinstall corbie")]
     Builtin { network: &'static str, reason: String },
 
-    #[error("the built-in {network} network could not be run: {reason}")]
+    #[error("cannot run the built-in {network} network: {reason}")]
     Run { network: &'static str, reason: String },
 }
 

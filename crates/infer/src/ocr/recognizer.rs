@@ -24,7 +24,7 @@ impl Recognizer {
         let output = self.network.run(input)?;
         let classes = self.characters.len() + 2;
         if output.channels != classes || output.height != 1 {
-            return Err(format!("it gave {} classes and not {classes}", output.channels));
+            return Err(format!("it returned {} classes, expected {classes}", output.channels));
         }
         Ok(decode(&self.characters, &output))
     }

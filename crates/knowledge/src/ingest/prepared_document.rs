@@ -5,7 +5,7 @@ use corbie_extract::{Document as Extracted, Format, Metadata};
 use corbie_infer::Tokenizer;
 use serde_json::{Map, Value};
 
-use super::char_spans::CharOffsets;
+use super::char_spans::{CharOffsets, split_by_page};
 use super::{IngestRequest, IngestTarget};
 use crate::Error;
 use crate::document::{DocumentPage, NewChunk, NewDocument, Status};
@@ -17,6 +17,8 @@ pub(super) struct PreparedDocument {
     pub(super) chunks: Vec<Chunk>,
     /// One vector per window, for each chunk.
     pub(super) vectors: Vec<Vec<Vec<f32>>>,
+    /// Page of each window, for each chunk.
+    pub(super) window_pages: Vec<Vec<u32>>,
     pub(super) model: String,
     /// Why extraction is incomplete.
     pub(super) partial: Option<String>,
@@ -30,7 +32,7 @@ impl PreparedDocument {
         sha256: [u8; 32],
         target: IngestTarget<'_>,
     ) -> NewDocument {
-        let PreparedDocument { document, chunks, vectors, model, partial } = self;
+        let PreparedDocument { document, chunks, vectors, window_pages, model, partial } = self;
         let has_pages = has_pages(document.format);
         let pages: Vec<DocumentPage> = document
             .pages
@@ -38,8 +40,8 @@ impl PreparedDocument {
             .map(|page| DocumentPage { number: page.number, label: page.name.clone(), text: page.text() })
             .collect();
         let counted = CharOffsets::of(&pages);
-        let chunks = chunks.into_iter().zip(vectors).map(|(chunk, vectors)| NewChunk {
-            spans: counted.spans(&chunk),
+        let chunks = chunks.into_iter().zip(vectors).zip(&window_pages).map(|((chunk, vectors), pages)| NewChunk {
+            spans: counted.spans(&chunk, pages),
             text: chunk.text,
             pages: if has_pages { chunk.pages } else { (0, 0) },
             headings: chunk.path,
@@ -92,22 +94,32 @@ fn metadata_members(metadata: &Metadata) -> Map<String, Value> {
     members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?.into()))).collect()
 }
 
-/// Splits a document into chunks, and each chunk into the windows to embed.
-#[expect(clippy::type_complexity, reason = "three lists that belong together for one call")]
+/// A part of a chunk that is embedded on its own.
+pub(super) struct Window {
+    /// Number of its chunk.
+    pub(super) chunk: usize,
+    pub(super) page: u32,
+    pub(super) text: String,
+}
+
+/// Splits a document into chunks, and each chunk into the windows to embed. No window extends across two pages, so that
+/// its vector also tells which page of a chunk is meant.
 pub(super) fn split_into_chunks(
     document: Extracted,
     settings: chunk::Settings,
     tokenizer: &Tokenizer,
-) -> Result<(Extracted, Vec<Chunk>, Vec<(usize, String)>), Error> {
+) -> Result<(Extracted, Vec<Chunk>, Vec<Window>), Error> {
     let failed = |error: corbie_infer::Error| Error::Model(error.to_string());
-    let text = DocumentText::of(&document.pages);
+    let text = DocumentText::of_document(&document);
     let tokens = chunk::bound_tokens(text.as_str(), tokenizer.offsets(text.as_str()).map_err(failed)?);
     let mut chunks = chunk::pack(&text, &tokens, settings);
     chunks.retain(|chunk| !chunk.text.is_empty());
     let mut windows = Vec::new();
     for (number, chunk) in chunks.iter().enumerate() {
-        let pieces = tokenizer.windows(&chunk.text).map_err(failed)?;
-        windows.extend(pieces.into_iter().map(|piece| (number, piece.to_owned())));
+        for (page, text) in split_by_page(chunk) {
+            let pieces = tokenizer.windows(text).map_err(failed)?.into_iter();
+            windows.extend(pieces.map(|piece| Window { chunk: number, page, text: piece.to_owned() }));
+        }
     }
     drop(text);
     Ok((document, chunks, windows))

@@ -28,6 +28,17 @@ pub enum IngestOutcome {
     Unchanged,
 }
 
+/// The document of a task that adds one file.
+pub fn document_of(result: &Value) -> Option<DocumentId> {
+    result["document_id"].as_str()?.parse().ok()
+}
+
+/// The documents of any task that adds files.
+pub fn documents_of(result: &Value) -> Vec<DocumentId> {
+    let files = result["files"].as_array().into_iter().flatten();
+    std::iter::once(result).chain(files).filter_map(document_of).collect()
+}
+
 impl IngestResult {
     /// Result of the task (K-112), and the response to a caller who waited (K-26).
     pub fn to_json(&self) -> Value {

@@ -60,7 +60,7 @@ impl JobScheduler {
                 () = self.0.stop.cancelled() => return,
             }
             if let Err(error) = self.adopt().await {
-                tracing::debug!(%error, "nobody can tell what others have left behind");
+                tracing::debug!(%error, "cannot look for orphaned tasks");
             }
         }
     }
@@ -84,12 +84,13 @@ impl JobScheduler {
                     Some(job) if attempts < MAX_ATTEMPTS => self.enqueue(Arc::new(job)),
                     Some(_) => {
                         let message = format!(
-                            "The program ended {MAX_ATTEMPTS} times while this was processed; add it again to try once more"
+                            "The process terminated {MAX_ATTEMPTS} times while processing this file; add it again to \
+                             retry"
                         );
                         self.end_unstarted(TaskEnd::failed(id, "interrupted", &message));
                     }
                     None => {
-                        let message = "The task was written by another version of the program; add the file again";
+                        let message = "The task was created by an incompatible version; add the file again";
                         self.end_unstarted(TaskEnd::failed(id, "interrupted", message));
                     }
                 }

@@ -30,7 +30,7 @@ impl JobScheduler {
                 true
             }
             Err(error) => {
-                tracing::warn!(task = %id, %error, "a task that nobody waits for could not be cancelled");
+                tracing::warn!(task = %id, %error, "cannot cancel an abandoned task");
                 false
             }
         }
@@ -48,7 +48,7 @@ impl JobScheduler {
             };
             // The periodic cleanup of unreferenced uploads removes it later.
             if let Err(error) = discarded.await {
-                tracing::debug!(%error, "an upload could not be removed yet");
+                tracing::debug!(%error, "cannot remove an upload; retrying later");
             }
         });
     }
@@ -56,7 +56,7 @@ impl JobScheduler {
     /// Stops a task that another process, or the next start, continues.
     pub(super) fn release(&self, job: &Job) {
         let message = format!(
-            "Another process goes on with this task; knowledge-task-status tells how far it is (task {})",
+            "Another process continues this task; use knowledge-task-status to follow its progress (task {})",
             job.id
         );
         self.stop_work(job, TaskOutcome::Failed { code: "interrupted".into(), message });
@@ -79,7 +79,7 @@ impl JobScheduler {
                 TaskState::Queued | TaskState::Running(_) => self.release(job),
             },
             Err(error) => {
-                tracing::warn!(task = %job.id, %error, "nobody can tell why a task may not go on");
+                tracing::warn!(task = %job.id, %error, "cannot read the state of a task that was stopped");
                 self.release(job);
             }
         }
@@ -101,7 +101,7 @@ impl JobScheduler {
         let is_written = match written {
             Ok(_) => true,
             Err(error) => {
-                tracing::error!(task = %job.id, %error, "the end of a task cannot be written");
+                tracing::error!(task = %job.id, %error, "cannot store the result of a task; retrying");
                 self.retry_end(end).await
             }
         };
@@ -114,7 +114,7 @@ impl JobScheduler {
         let work = self.clone();
         self.0.background_tasks.spawn(async move {
             if let Err(error) = work.0.store.end_task(end.clone()).await {
-                tracing::error!(task = %end.task, %error, "the end of a task cannot be written");
+                tracing::error!(task = %end.task, %error, "cannot store the result of a task; retrying");
                 work.retry_end(end).await;
             }
         });
@@ -129,7 +129,7 @@ impl JobScheduler {
             }
             match self.0.store.end_task(end.clone()).await {
                 Ok(written) => return written,
-                Err(error) => tracing::error!(task = %end.task, %error, "the end of a task cannot be written"),
+                Err(error) => tracing::error!(task = %end.task, %error, "cannot store the result of a task; retrying"),
             }
         }
     }
@@ -140,7 +140,7 @@ pub(super) fn failure_outcome(error: &Error) -> TaskOutcome {
         Error::Cancelled => TaskOutcome::Cancelled,
         error => {
             if let Error::Internal(inward) = error {
-                tracing::error!(%inward, "a task failed");
+                tracing::error!(error = %inward, "task failed");
             }
             TaskOutcome::Failed { code: error.code().to_owned(), message: error.to_string() }
         }

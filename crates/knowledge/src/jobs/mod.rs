@@ -112,7 +112,7 @@ impl JobScheduler {
                 work.enqueue(taken);
             }
         });
-        answered.await.map_err(|_| Error::Internal("a task was not taken".into()))??;
+        answered.await.map_err(|_| Error::Internal("task rejected".into()))??;
         Ok(job)
     }
 

@@ -61,8 +61,8 @@ impl JobScheduler {
             }
             Ok(ItemOutcome::WriteRefused) => self.resolve_refusal(job).await,
             Err(_) => {
-                tracing::error!(task = %job.id, "the work on a task panicked");
-                self.finish(job, failure_outcome(&Error::Internal("it panicked".into()))).await;
+                tracing::error!(task = %job.id, "task panicked");
+                self.finish(job, failure_outcome(&Error::Internal("task panicked".into()))).await;
             }
         }
     }

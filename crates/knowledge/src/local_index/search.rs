@@ -7,6 +7,7 @@ use corbie_index::{Mode, Query, Snapshot};
 
 use super::LocalIndex;
 use crate::document::{BaseName, FoundChunk};
+use crate::page_match::has_several_pages;
 use crate::search::{Passage, SearchRequest};
 use crate::{Error, run_blocking};
 
@@ -32,9 +33,14 @@ impl LocalIndex {
             // A missing chunk was removed or re-keyed in the meantime, so the index has to catch up.
             if chunks.len() == keys.len() || looked == MAX_ATTEMPTS {
                 let relevances: HashMap<u64, f32> = found.into_iter().collect();
+                let several = chunks.iter().any(has_several_pages);
+                let snapshot = if several { self.base_snapshot(&question.base).await? } else { None };
                 let passage = |chunk: FoundChunk| {
                     let relevance = *relevances.get(&chunk.key)?;
-                    question.passage(chunk, relevance)
+                    let looked_for = snapshot.as_ref().zip(vector).filter(|_| has_several_pages(&chunk));
+                    let similarities =
+                        looked_for.map(|(snapshot, vector)| snapshot.window_similarities(chunk.key, vector));
+                    question.passage(chunk, relevance, &similarities.unwrap_or_default())
                 };
                 return Ok(chunks.into_iter().filter_map(passage).collect());
             }

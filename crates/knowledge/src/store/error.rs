@@ -11,70 +11,71 @@ use corbie_util::sanitize::sanitize_line;
 /// Error of a store operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("there is no room left for the knowledge base; free some space on its disk, nothing was changed")]
+    #[error("disk is full; free some space on the disk of the knowledge base. Nothing was changed")]
     Full,
-    #[error("the knowledge base cannot be written; check the permissions of its folder, nothing was changed")]
+    #[error("the knowledge base is not writable; check the permissions of its folder. Nothing was changed")]
     ReadOnly,
-    #[error("the knowledge base is damaged ({0}); stop its servers and repair it, or restore a backup")]
+    #[error(
+        "the knowledge base is corrupt ({0}); stop the servers and run `corbie knowledge repair`, or restore a \
+        backup"
+    )]
     Corrupt(String),
     #[error(
-        "the stored document `{filename}` ({id}) is damaged: it does not match its checksum; add the file again to replace \
-         it, or stop the servers and run `corbie knowledge repair`"
+        "the stored document `{filename}` ({id}) is corrupt (checksum mismatch); add the file again to replace it, or \
+         stop the servers and run `corbie knowledge repair`"
     )]
     Damaged { filename: String, id: DocumentId },
     /// A new database would hide the loss of the previous one.
     #[error(
-        "the database `knowledge.db` is empty or missing, but `{}` holds an index of its documents; restore a backup with \
-         `corbie knowledge restore FILE`, or delete that folder to start with an empty knowledge base",
+        "the database `knowledge.db` is empty or missing, but `{}` contains an index of its documents; restore a \
+         backup with `corbie knowledge restore FILE`, or delete that folder to start with an empty knowledge base",
         .index.display()
     )]
     Missing { index: PathBuf },
     /// The database file was replaced.
     #[error(
-        "the index in `{}` belongs to another knowledge base than the database `knowledge.db`, which may have been replaced; \
-         restore a backup with `corbie knowledge restore FILE`, or delete that folder to use the database that is there",
+        "the index in `{}` does not belong to the database `knowledge.db`, which may have been replaced; restore a \
+         backup with `corbie knowledge restore FILE`, or delete that folder to use the current database",
         .index.display()
     )]
     OtherStore { index: PathBuf },
-    #[error(
-        "the knowledge base was written by a newer version (schema {found}, this one knows {known}); update corbie"
-    )]
+    #[error("the knowledge base was created by a newer version (schema {found}, supported {known}); update corbie")]
     NewerSchema { found: i64, known: i64 },
     /// The file belongs to another application.
-    #[error("the file is no knowledge base of corbie; choose another one")]
+    #[error("the file is not a corbie knowledge base; use another file")]
     ForeignFile,
     #[error(
-        "the database was not copied before its migration ({0}), and `knowledge.migration_copy` is `required`; free some \
-         space on its disk, or set it to `auto`; nothing was changed"
+        "cannot copy the database before its schema migration ({0}), and `knowledge.migration_copy` is `required`; \
+         free some disk space, or set it to `auto`. Nothing was changed"
     )]
     NoCopy(String),
-    #[error("another process keeps the knowledge base busy; try again in a moment")]
+    #[error("the knowledge base is locked by another process; try again in a few seconds")]
     Busy,
     /// The database server, possibly on another machine, does not answer. If the call was a write, the acknowledgement
     /// may have been lost, so a retry may find the write already done.
     #[error(
-        "the database of the knowledge base cannot be reached ({0}); check that it runs, and try again in a moment"
+        "the database of the knowledge base is unreachable ({0}); check that it is running and try again in a few seconds"
     )]
     Unavailable(String),
-    #[error("the knowledge base is open in another process; stop it first")]
+    #[error("the knowledge base is in use by another process; stop it first")]
     InUse,
-    #[error("the task was cancelled, and nothing was written")]
+    #[error("the task was cancelled; nothing was written")]
     Cancelled,
-    #[error("the document is gone; add it anew")]
+    #[error("the document no longer exists; add it again")]
     DocumentNotFound,
-    #[error("{bound} tasks wait already; try again when some of them have ended")]
+    #[error("task queue is full ({bound} tasks); try again when some have finished")]
     TooManyTasks { bound: u64 },
     /// The folder is writable for another user, or owned by one.
     #[error(transparent)]
     Exposed(corbie_util::fs::dir_permissions::Error),
-    #[error("there is a file `{}` already; name one that does not exist", .0.display())]
+    #[error("file `{}` already exists; use another name", .0.display())]
     Exists(PathBuf),
     #[error("`{}`: {error}; check the path and its permissions", .path.display())]
     Io { path: PathBuf, error: io::Error },
-    #[error("the store has been closed; start again")]
+    #[error("the store is closed; restart the server")]
     Closed,
     /// A bug in corbie.
-    #[error("the store failed: {0}")]
+    #[error("internal store error: {0}")]
     Internal(String),
 }
 
@@ -144,7 +145,7 @@ impl Error {
 
     /// A column value that no version of corbie writes.
     pub(super) fn unreadable(what: &str) -> Error {
-        Error::Corrupt(format!("`{what}` cannot be read"))
+        Error::Corrupt(format!("invalid value in `{what}`"))
     }
 }
 

@@ -47,7 +47,7 @@ pub use listing::{
     DocumentFilter, DocumentList, DocumentListQuery, ListedDocument, ProcessingStatus, SortDirection, SortKey,
 };
 pub use maintenance::{CheckReport, Health, HealthDiagnostic};
-pub use tasks::{StoredUpload, TaskListQuery, TaskOwnership, UploadRefs};
+pub use tasks::{ACTIVE_STATES, StoredUpload, TaskListQuery, TaskOwnership, UploadRefs};
 pub use watched_files::{FileId, FileStamp, IngestState, RowUpdate, WatchedFile};
 
 /// The store of a knowledge base. Cheap to clone; all clones share the same state.

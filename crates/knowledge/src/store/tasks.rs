@@ -16,10 +16,13 @@ pub struct TaskListQuery {
     pub bases: Vec<BaseName>,
     /// List only tasks of this caller.
     pub owner: Option<String>,
-    /// List only unfinished tasks.
-    pub active_only: bool,
+    /// List only tasks in these states; all if empty.
+    pub states: Vec<&'static str>,
     pub limit: u32,
 }
+
+/// States of an unfinished task.
+pub const ACTIVE_STATES: [&str; 2] = ["queued", "running"];
 
 /// Ownership and state of a task, from the view of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +85,8 @@ impl Store {
         each!(self, store => store.tasks(base, limit).await)
     }
 
-    /// Tasks, newest first, with an empty `request` and without the files of their results.
+    /// Tasks, newest first, with an empty `request` and without the files of their results. Of the failures to add a file
+    /// only the last is listed, and none after a later success.
     pub async fn latest_tasks(&self, list: TaskListQuery) -> Result<Vec<TaskRecord>, Error> {
         each!(self, store => store.latest_tasks(list).await)
     }
@@ -97,7 +101,7 @@ impl Store {
         each!(self, store => store.task_of_document(base, id).await)
     }
 
-    /// Cancels a task. If it has failed, its document is no longer listed.
+    /// Cancels a task. If it has failed, it is no longer listed.
     pub async fn dismiss_task(&self, id: TaskId) -> Result<(), Error> {
         each!(self, store => store.dismiss_task(id).await)
     }

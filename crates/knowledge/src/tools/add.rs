@@ -17,10 +17,10 @@ use crate::path_policy::canonical_name;
 use crate::upload::shared_store;
 use crate::{Knowledge, UPLOAD_DIR, run_blocking};
 
-const DESCRIPTION: &str = "Add a document or image to the knowledge base for semantic search. Takes PDF, DOCX, PPTX, \
-XLSX, HTML, JPG, PNG, SVG, and also MD, TXT and CSV. By default the work goes on in the background and a task_id comes \
-back, which knowledge-task-status tells more about; with async=false the call waits until the document can be found. \
-The same content is never added twice.";
+const DESCRIPTION: &str = "Add a document or image to the knowledge base for semantic search. Supported formats: PDF, \
+DOCX, PPTX, XLSX, HTML, JPG, PNG, SVG, MD, TXT and CSV. By default the document is processed in the background and the \
+call returns a task_id for knowledge-task-status; with async=false the call returns when the document is indexed. \
+Identical content is stored only once. To add several files or a folder, use knowledge-import.";
 
 /// Timeout of a synchronous call. A document may take minutes (X-19).
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -48,7 +48,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
             "properties": {
                 "file_path": {
                     "type": "string",
-                    "description": "Path to the document or image file, on the machine the server runs on",
+                    "description": "Path to the document or image file on the server's machine",
                     "minLength": 1,
                     "maxLength": 4096,
                 },
@@ -60,7 +60,8 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                 },
                 "follow_links": {
                     "type": "boolean",
-                    "description": "Follow a symbolic link in the place of the file; refused over the network",
+                    "description": "Whether to follow a symbolic link given as file_path; not allowed for remote \
+                        callers",
                     "default": false,
                 },
                 "async": {

@@ -14,9 +14,10 @@ use crate::{Error, Knowledge, filter, grounding};
 use corbie_llm::Chat;
 use corbie_llm::chat::{ChatRole, ContentPart, Message};
 
-const DESCRIPTION: &str = "Ask a question about the documents in the knowledge base. The best passages are found and \
-given to a language model, whose answer cites them by number, with file and page. The passages are sent to the provider \
-of that model. Without a provider the passages themselves come back.";
+const DESCRIPTION: &str = "Ask a question about the documents in the knowledge base. Use it when the user wants an \
+answer instead of a list of passages (retrieval-augmented generation). It searches the most relevant passages, sends \
+them with the question to a language model, and returns an answer that cites passages by number, with file and page. \
+Without a configured provider it returns only the passages.";
 
 #[derive(Debug, Deserialize)]
 struct AskInput {
@@ -35,18 +36,19 @@ struct AskInput {
 pub(super) fn tool(knowledge: Knowledge, model: Arc<dyn ChatModel>) -> Result<Tool, RegistrationError> {
     let timeout = model.timeout() + std::time::Duration::from_secs(10);
     Tool::builder("knowledge-ask")
-        .title("Ask the documents")
+        .title("Ask a question about documents")
         .description(DESCRIPTION)
         .module(MODULE)
         .input_schema(json!({
             "type": "object",
             "properties": {
-                "question": { "type": "string", "description": "What you want to know", "minLength": 1, "maxLength": 500 },
-                "top_k": { "type": "integer", "description": "How many passages the model is given", "default": 6, "minimum": 1, "maximum": 50 },
-                "min_relevance": { "type": "number", "description": "Passages less relevant are not given to it", "default": 0.0, "minimum": 0.0, "maximum": 1.0 },
+                "question": { "type": "string", "description": "The question to answer", "minLength": 1, "maxLength": 500 },
+                "top_k": { "type": "integer", "description": "Number of passages to send to the model", "default": 6, "minimum": 1, "maximum": 50 },
+                "min_relevance": { "type": "number", "description": "Minimum relevance score of passages (0.0 to 1.0)", "default": 0.0, "minimum": 0.0, "maximum": 1.0 },
                 "filters": filters_schema(),
-                "model": { "type": "string", "description": "The model to ask; left out, the question decides", "minLength": 1, "maxLength": 256 },
-                "max_tokens": { "type": "integer", "description": "How many tokens the answer may have", "minimum": 1, "maximum": 1_000_000 },
+                "model": { "type": "string", "description": "Model to use; if omitted, the question is routed to the \
+                    best model", "minLength": 1, "maxLength": 256 },
+                "max_tokens": { "type": "integer", "description": "Maximum number of tokens in the answer", "minimum": 1, "maximum": 1_000_000 },
                 "knowledge_base": base_schema(),
             },
             "required": ["question"],
@@ -80,7 +82,7 @@ pub(super) fn tool(knowledge: Knowledge, model: Arc<dyn ChatModel>) -> Result<To
 async fn ask(knowledge: &Knowledge, model: &dyn ChatModel, context: &Context, input: AskInput) -> Result<Value, Error> {
     let question = input.question.trim();
     if question.is_empty() {
-        return Err(Error::invalid("question", "`question` is empty; say what you want to know"));
+        return Err(Error::invalid("question", "`question` is empty; enter a question"));
     }
     let passages = knowledge
         .search(SearchRequest {
@@ -131,10 +133,15 @@ async fn ask(knowledge: &Knowledge, model: &dyn ChatModel, context: &Context, in
             reply["provider"] = json!(answer.provider);
         }
         Err(ModelError::NoProvider) => {
-            reply["message"] = "No provider is configured, so no model was asked; these are the best passages".into();
+            reply["message"] =
+                "No provider is configured; returning the most relevant passages without an answer".into();
         }
         Err(error) => {
-            reply["message"] = format!("No model answered ({error}); these are the best passages").into();
+            reply["message"] = format!(
+                "The model request failed ({error}); returning the most relevant passages \
+                without an answer"
+            )
+            .into();
         }
     }
     Ok(reply)

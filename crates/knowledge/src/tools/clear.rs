@@ -11,8 +11,8 @@ use super::{MODULE, authorized_base, base_schema, dialect};
 use crate::progress::round_to_millis;
 use crate::{Error, Knowledge};
 
-const DESCRIPTION: &str = "Remove all documents from the knowledge base. Needs confirm=true and \
-confirmation_phrase=\"DELETE ALL\". What is being processed is cancelled. What is removed cannot be brought back.";
+const DESCRIPTION: &str = "Remove all documents from the knowledge base. Requires confirm=true and \
+confirmation_phrase=\"DELETE ALL\". Deletes every document and cancels running tasks. Cannot be undone.";
 
 const CONFIRMATION_PHRASE: &str = "DELETE ALL";
 

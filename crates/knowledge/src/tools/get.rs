@@ -11,9 +11,10 @@ use crate::document::PlacedChunk;
 use crate::store::PageRange;
 use crate::{Error, Knowledge, date};
 
-const DESCRIPTION: &str = "Get the text of a document in the knowledge base, some pages at a time. next_page tells where \
-to go on; it is left out at the end. Long pages are cut at max_characters; go on with offset. With chunks=true it also \
-tells where the passages that searches find stand on these pages, by the same chunk_id.";
+const DESCRIPTION: &str = "Get the full text of a document in the knowledge base, page by page. Use it to read a \
+document or the context of a passage found by knowledge-search. next_page is the page to request next, and is omitted \
+after the last one. Text longer than max_characters is truncated; continue with offset. With chunks=true, also returns \
+the position of each chunk on these pages, with the chunk_id used in search results.";
 
 #[derive(Debug, Deserialize)]
 struct GetInput {
@@ -40,11 +41,11 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
             "type": "object",
             "properties": {
                 "document_id": { "type": "string", "description": "ID of the document", "minLength": 1, "maxLength": 200 },
-                "page": { "type": "integer", "description": "The first page wanted", "default": 1, "minimum": 1, "maximum": 1_000_000 },
-                "pages": { "type": "integer", "description": "How many pages are wanted", "default": 10, "minimum": 1, "maximum": 1000 },
-                "offset": { "type": "integer", "description": "How many characters of the first page to pass over", "default": 0, "minimum": 0, "maximum": 1_000_000_000 },
-                "max_characters": { "type": "integer", "description": "How many characters to return at most", "default": 20_000, "minimum": 100, "maximum": 500_000 },
-                "chunks": { "type": "boolean", "description": "Whether to tell where the passages stand that searches find", "default": false },
+                "page": { "type": "integer", "description": "First page to return", "default": 1, "minimum": 1, "maximum": 1_000_000 },
+                "pages": { "type": "integer", "description": "Number of pages to return", "default": 10, "minimum": 1, "maximum": 1000 },
+                "offset": { "type": "integer", "description": "Number of characters to skip on the first page", "default": 0, "minimum": 0, "maximum": 1_000_000_000 },
+                "max_characters": { "type": "integer", "description": "Maximum number of characters to return", "default": 20_000, "minimum": 100, "maximum": 500_000 },
+                "chunks": { "type": "boolean", "description": "Whether to return the positions of chunks", "default": false },
                 "knowledge_base": base_schema(),
             },
             "required": ["document_id"],
@@ -60,16 +61,17 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                 "next_offset": { "type": "integer" },
                 "chunks": {
                     "type": "array",
-                    "description": "In the order of the text; one that stands on several pages is there for each of them",
+                    "description": "In reading order; a chunk that spans several pages is listed for each of them",
                     "items": {
                         "type": "object",
                         "properties": {
                             "chunk_id": { "type": "string" },
-                            "chunk_index": { "type": "integer", "description": "Which chunk of its document it is, from 0" },
+                            "chunk_index": { "type": "integer", "description": "Index of the chunk in its document, starting at 0" },
                             "page": { "type": "integer" },
-                            "start": { "type": "integer", "description": "How many characters of the page are before it" },
-                            "end": { "type": "integer", "description": "Where it ends, counted in the same way" },
-                            "text": { "type": "string", "description": "How it begins; only where start and end are not known" },
+                            "start": { "type": "integer", "description": "Offset of its first character on the page" },
+                            "end": { "type": "integer", "description": "Offset of its end on the page" },
+                            "text": { "type": "string", "description": "Beginning of its text; only if start and end \
+                                are unknown" },
                         },
                         "required": ["chunk_id", "chunk_index", "page"],
                     },

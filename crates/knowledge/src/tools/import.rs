@@ -12,9 +12,10 @@ use super::{
 use crate::jobs::JobRequest;
 use crate::{Error, Knowledge};
 
-const DESCRIPTION: &str = "Add many documents at once: files, folders, or patterns such as docs/**/*.pdf. One task does \
-all of them; knowledge-task-status tells how far it is and, at the end, what became of each file. Files that are already \
-there unchanged are passed over, changed ones are updated. Symbolic links that leave a named folder are skipped and counted.";
+const DESCRIPTION: &str = "Import many documents into the knowledge base in one call: files, folders or glob patterns \
+such as docs/**/*.pdf. All files are processed by one background task; knowledge-task-status returns its progress and \
+the result of each file. Unchanged files are skipped and changed files are updated. Symbolic links that lead out of an \
+imported folder are skipped and counted.";
 
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 
@@ -35,7 +36,7 @@ struct ImportInput {
 
 pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
     Tool::builder("knowledge-import")
-        .title("Add many documents")
+        .title("Import documents")
         .description(DESCRIPTION)
         .module(MODULE)
         .input_schema(json!({
@@ -43,14 +44,14 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
             "properties": {
                 "paths": {
                     "type": "array",
-                    "description": "Files, folders or patterns, on the machine the server runs on",
+                    "description": "Files, folders or glob patterns on the server's machine",
                     "items": { "type": "string", "minLength": 1, "maxLength": 4096 },
                     "minItems": 1,
                     "maxItems": 1000,
                 },
                 "recursive": {
                     "type": "boolean",
-                    "description": "Whether folders inside of folders are imported too",
+                    "description": "Whether to include subfolders",
                     "default": true,
                 },
                 "metadata": { "type": "object", "description": "Additional metadata for every document" },
@@ -61,7 +62,8 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                 },
                 "follow_links": {
                     "type": "boolean",
-                    "description": "Also follow symbolic links that leave the named folders or are named themselves; refused over the network",
+                    "description": "Whether to follow symbolic links in paths and links that lead out of an imported \
+                        folder; not allowed for remote callers",
                     "default": false,
                 },
                 "async": {
@@ -105,7 +107,8 @@ async fn run(knowledge: &Knowledge, context: &Context, input: ImportInput) -> Re
     let base = authorized_base(context, input.knowledge_base.as_deref())?;
     let metadata = validate_metadata(input.metadata)?;
     if knowledge.needs_roots(caller_origin(context)) {
-        let message = "folders are imported only from `knowledge.allowed_roots`, which is empty; add folders to it";
+        let message = "no folder may be imported because `knowledge.allowed_roots` is empty; add the allowed folders \
+            to it";
         return Err(Error::Storage { code: "path_not_allowed", message: message.into() }.into());
     }
     authorize_links(context, input.follow_links)?;

@@ -75,7 +75,7 @@ fn dialect(failure: &FailedCall<'_>, _style: RequestStyle) -> Result<CallResult,
 fn argument_error(violations: &[Violation]) -> Map<String, Value> {
     let missing = violations.iter().find(|violation| violation.keyword == "required" && violation.path.is_empty());
     let Some(violation) = missing.or(violations.first()) else {
-        return error_members("invalid_parameter", "the arguments do not fit");
+        return error_members("invalid_parameter", "invalid arguments");
     };
     let parameter = violation.parameter.clone().unwrap_or_default();
     let (code, message) = match missing {
@@ -98,7 +98,7 @@ fn error_members(code: &str, message: &str) -> Map<String, Value> {
 impl From<Error> for ToolError {
     fn from(error: Error) -> ToolError {
         if let Error::Internal(inward) = &error {
-            tracing::error!(%inward, "a knowledge tool failed");
+            tracing::error!(error = %inward, "knowledge tool failed");
         }
         if let Error::NotGranted(_) = &error {
             return ToolError::Protocol(Refusal::NotGranted { what: error.to_string() });
@@ -147,7 +147,9 @@ fn whole<'de, D: Deserializer<'de>, N: TryFrom<u64>>(deserializer: D) -> Result<
     let number = serde_json::Number::deserialize(deserializer)?;
     let float = || number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..9e15).contains(float));
     let whole = number.as_u64().or_else(|| float().map(|float| float as u64));
-    whole.and_then(|whole| N::try_from(whole).ok()).ok_or_else(|| D::Error::custom(format!("`{number}` does not fit")))
+    whole
+        .and_then(|whole| N::try_from(whole).ok())
+        .ok_or_else(|| D::Error::custom(format!("`{number}` is out of range")))
 }
 
 fn whole_if_any<'de, D: Deserializer<'de>, N: TryFrom<u64>>(deserializer: D) -> Result<Option<N>, D::Error> {
@@ -182,8 +184,8 @@ fn authorize_links(context: &Context, follow_links: bool) -> Result<(), Error> {
     let may_follow = caller_origin(context) == CallerOrigin::Local && context.caller().trust == TrustLevel::Trusted;
     match follow_links && !may_follow {
         true => {
-            let message = "symbolic links are followed only for trusted callers on the machine of the server; leave out \
-                           `follow_links`, or run `corbie add --follow-links` there";
+            let message = "only trusted local callers may use `follow_links`; omit it, or run `corbie add \
+                --follow-links` on the server's machine";
             Err(Error::invalid("follow_links", message))
         }
         false => Ok(()),
@@ -205,10 +207,16 @@ fn validate_metadata(metadata: Option<Map<String, Value>>) -> Result<Map<String,
     }
     let metadata = Value::Object(metadata);
     if !depth(&metadata, MAX_DEPTH) {
-        return Err(Error::invalid("metadata", format!("`metadata` is nested more than {MAX_DEPTH} levels deep")));
+        return Err(Error::invalid(
+            "metadata",
+            format!("`metadata` is nested too deeply (maximum {MAX_DEPTH} levels)"),
+        ));
     }
     if metadata.to_string().len() > MAX_BYTES {
-        return Err(Error::invalid("metadata", format!("`metadata` takes more than {} KiB as JSON", MAX_BYTES >> 10)));
+        return Err(Error::invalid(
+            "metadata",
+            format!("`metadata` is too large (maximum {} KiB as JSON)", MAX_BYTES >> 10),
+        ));
     }
     match metadata {
         Value::Object(metadata) => Ok(metadata),

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{MODULE, authorized_base, base_schema, dialect, document_id, not_found};
 use crate::{Error, Knowledge};
 
-const DESCRIPTION: &str = "Remove a specific document from the knowledge base. Without confirm=true nothing is removed, \
-and the reply tells which document it would be. What is removed cannot be brought back.";
+const DESCRIPTION: &str = "Remove a specific document from the knowledge base. Requires confirm=true; without it, \
+nothing is removed and the response shows which document would be. Removal cannot be undone.";
 
 #[derive(Debug, Deserialize)]
 struct RemoveInput {

@@ -7,13 +7,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{MODULE, authorized_base, base_schema, dialect, whole};
+use crate::page_match::page_range;
 use crate::search::{Passage, SearchRequest};
 use crate::{Error, Knowledge, date, filter};
 use corbie_util::number::shortest_f64;
 
-const DESCRIPTION: &str = "Search the knowledge base using natural language query. Finds passages by what they mean and \
-by their words, best first, each with its document, page and a relevance_score from 0 to 1 that means the same for every \
-query; knowledge-get reads on from its page and start. A topic that no document is about gives no results.";
+const DESCRIPTION: &str = "Search the knowledge base using natural language query. Use it to find passages about a \
+topic in the user's documents. Hybrid semantic and keyword search; returns the most relevant passages first, each with \
+its document, page and a relevance_score from 0 to 1 that is comparable between queries. Returns no results if no \
+document covers the topic. To read the text around a passage, call knowledge-get with its document_id and page.";
 
 #[derive(Debug, Deserialize)]
 struct SearchInput {
@@ -105,11 +107,12 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
 pub(super) fn filters_schema() -> Value {
     json!({
         "type": "object",
-        "description": "Metadata filters (format, date_range, tags, or any other member of the documents' metadata)",
+        "description": "Metadata filters (format, date_range, tags, or any other metadata field)",
         "properties": {
             "format": { "description": "A format such as \"pdf\", or a list of formats" },
-            "date_range": { "description": "{\"start\": \"2025-01-01\", \"end\": \"2025-12-31\"}: when documents were added, both days included" },
-            "tags": { "description": "A tag, or a list of tags of which one is enough" },
+            "date_range": { "description": "Range of dates on which documents were added, inclusive: {\"start\": \
+                \"2025-01-01\", \"end\": \"2025-12-31\"}" },
+            "tags": { "description": "A tag, or a list of tags; documents with any of them match" },
         },
     })
 }
@@ -118,7 +121,7 @@ impl SearchInput {
     fn request(&self, context: &Context) -> Result<SearchRequest, Error> {
         let query = self.query.trim();
         if query.is_empty() {
-            return Err(Error::invalid("query", "`query` is empty; say what you are looking for"));
+            return Err(Error::invalid("query", "`query` is empty; enter a search query"));
         }
         Ok(SearchRequest {
             base: authorized_base(context, self.knowledge_base.as_deref())?,
@@ -147,13 +150,15 @@ fn reply(query: &str, passages: &[Passage], began: Instant) -> Value {
 /// Page number in the metadata. Set only for files with pages; a value from the user is ignored.
 const PAGE_KEY: &str = "page_num";
 
-/// A passage as returned to callers (K-55). Metadata of the file has precedence over metadata from users.
+/// A passage as returned to callers (K-55). `page_num` is the page of the best matching sentence, and `pages` the span
+/// of the passage (K-34). Metadata of the file has precedence over metadata from users.
 pub(super) fn passage_json(passage: &Passage) -> Value {
-    let Passage { chunk, relevance } = passage;
+    let Passage { chunk, relevance, page } = passage;
     let mut metadata = Map::new();
     metadata.insert("format".into(), chunk.format.as_str().into());
-    if chunk.pages.0 > 0 {
-        metadata.insert(PAGE_KEY.into(), chunk.pages.0.into());
+    if let Some((from, to)) = page_range(chunk) {
+        metadata.insert(PAGE_KEY.into(), (*page).into());
+        metadata.insert("pages".into(), json!([from, to]));
     }
     metadata.insert("date_added".into(), date::to_rfc3339(chunk.date_added).into());
     if !chunk.headings.is_empty() {

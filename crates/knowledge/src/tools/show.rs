@@ -10,9 +10,9 @@ use crate::store::{DocumentFilter, DocumentListQuery, ListedDocument, Processing
 use crate::{Error, Knowledge, date, truncate_for_error};
 use corbie_util::sanitize::without_folders;
 
-const DESCRIPTION: &str = "List all documents in the knowledge base with metadata, a page at a time. Those that are \
-still being processed, or could not be, are listed too: processing_status says so. filter, format and status narrow the \
-list, and total_count counts what is left.";
+const DESCRIPTION: &str = "List all documents in the knowledge base with metadata, with pagination. Includes documents \
+that are being processed or failed; see processing_status. Use filter, format and status to narrow the list; \
+total_count is the number of matching documents.";
 
 #[derive(Debug, Deserialize)]
 struct ShowInput {
@@ -83,7 +83,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                 },
                 "filter": {
                     "type": "string",
-                    "description": "Only documents whose file name or title contains this, in whatever case",
+                    "description": "Only documents whose file name or title contains this text (case-insensitive)",
                     "minLength": 1,
                     "maxLength": 200,
                 },
@@ -150,13 +150,12 @@ async fn show(knowledge: &Knowledge, context: &Context, input: &ShowInput) -> Re
     match listed.total {
         0 if is_all => reply["message"] = "Knowledge base is empty".into(),
         0 => {
-            reply["message"] =
-                "No document is like that; leave out filter, format or status to see more of them".into();
+            reply["message"] = "No documents match; remove filter, format or status to list more".into();
         }
         total if input.offset >= total => {
             let documents =
                 if total == 1 { "is only 1 document".into() } else { format!("are only {total} documents") };
-            reply["message"] = format!("There {documents}, and offset {} passes over all of them", input.offset).into();
+            reply["message"] = format!("offset {} is past the end: there {documents}", input.offset).into();
         }
         _ => {}
     }
@@ -169,7 +168,7 @@ impl ShowInput {
             let known = Format::from_extension(name.trim_start_matches('.')).map(|format| format.as_str().to_owned());
             known.ok_or_else(|| {
                 let name = truncate_for_error(name);
-                Error::invalid("format", format!("`format` names `{name}`, which is no format documents have"))
+                Error::invalid("format", format!("unknown document format `{name}` in `format`"))
             })
         };
         Ok(DocumentFilter {

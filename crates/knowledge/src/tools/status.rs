@@ -11,8 +11,8 @@ use crate::task::UnfinishedTasks;
 use crate::{Error, Knowledge, date};
 use corbie_util::sanitize::{file_name, without_folders};
 
-const DESCRIPTION: &str = "Get knowledge base statistics and health status: how many documents and chunks there are, where \
-they are kept, whether everything works, and which embedding model is in use.";
+const DESCRIPTION: &str = "Get knowledge base statistics and health status: number of documents and chunks, size, \
+storage location, embedding model, and any problems with how to fix them.";
 
 #[derive(Debug, Deserialize)]
 struct StatusInput {

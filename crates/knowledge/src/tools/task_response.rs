@@ -5,6 +5,7 @@ use std::sync::Arc;
 use corbie_mcp::{CallResult, Context, ToolError, ToolOutcome, TrustLevel};
 use serde_json::{Map, Value};
 
+use crate::ingest::documents_of;
 use crate::jobs::{Job, JobScheduler};
 use crate::mcp_tasks::hide_folders;
 use crate::{Error, Knowledge, notifications, task};
@@ -40,8 +41,8 @@ async fn wait(knowledge: &Knowledge, context: &Context, job: &Job) -> Result<Map
     let gone = CancelOnDrop { knowledge: knowledge.clone(), id: Some(job.id) };
     let outcome = notifications::wait_reporting_progress(context, job).await;
     gone.defuse();
-    if let task::TaskOutcome::Completed(_) = outcome {
-        knowledge.notify_documents_changed();
+    if let task::TaskOutcome::Completed(result) = &outcome {
+        knowledge.notify_documents_changed(documents_of(result));
     }
     match outcome {
         task::TaskOutcome::Completed(Value::Object(result)) => Ok(result),

@@ -10,8 +10,9 @@ use crate::mcp_tasks::hide_folders;
 use crate::task::{TaskId, TaskOutcome, TaskRecord, TaskState};
 use crate::{Error, Knowledge, date, progress};
 
-const DESCRIPTION: &str = "Get status of an async processing task that you began (trusted callers: any task): queued, running with its progress, completed with its \
-result, failed with the reason, or cancelled. Tasks that have ended can be asked about for an hour at least.";
+const DESCRIPTION: &str = "Get status of an async processing task started by knowledge-add or knowledge-import: \
+queued, running with progress, completed with the result, failed with the error, or cancelled. Callers see their own \
+tasks; trusted callers see all. Finished tasks are kept for at least one hour.";
 
 /// Step of a task that no process runs.
 const INTERRUPTED_STEP: &str = "Interrupted; resumes when a server starts";
@@ -79,8 +80,13 @@ pub(super) fn progress_schema() -> Value {
 }
 
 async fn status(knowledge: &Knowledge, context: &Context, id: &str) -> Result<Map<String, Value>, Error> {
-    let id: TaskId =
-        id.parse().map_err(|_| Error::invalid("task_id", "`task_id` is no UUID; knowledge-add returns one"))?;
+    let id: TaskId = id.parse().map_err(|_| {
+        Error::invalid(
+            "task_id",
+            "`task_id` is not a UUID; use the task_id returned by \
+            knowledge-add or knowledge-import",
+        )
+    })?;
     let open = knowledge.open().await?;
     // The local job is read before the store. It is more precise, and if it reports an end, the store has that end too.
     let job = open.scheduler.job(id);

@@ -8,14 +8,18 @@ use super::task_status::{progress_schema, task_members};
 use super::{MODULE, authorized_base, base_schema, dialect, merge_objects, whole};
 use crate::document::BaseName;
 use crate::jobs::Job;
-use crate::store::{Store, TaskListQuery};
+use crate::store::{ACTIVE_STATES, Store, TaskListQuery};
 use crate::task::{TaskOutcome, TaskRecord};
 use crate::{Error, Knowledge, date};
 use corbie_util::sanitize::file_name;
 
-const DESCRIPTION: &str = "List your tasks that add documents, the newest first (trusted callers: the tasks of all callers), each as knowledge-task-status tells it: \
-queued, running with its progress, completed, failed with the reason, or cancelled. can_cancel says whether tools/cancel \
-would stop it for this caller. What became of each file of an import, knowledge-task-status tells.";
+const DESCRIPTION: &str = "List document processing tasks, newest first: the caller's own, or those of all callers if \
+the caller is trusted. Each has a status (queued, running with progress, completed, failed with the error, or \
+cancelled) and can_cancel (whether this caller may cancel it with tools/cancel). A file that could not be added is listed \
+once, until it is added. For the result of each file of an import, use knowledge-task-status.";
+
+/// Values of `status`.
+const STATES: [&str; 5] = ["queued", "running", "completed", "failed", "cancelled"];
 
 /// Maximum number of listed tasks.
 const MAX_TASKS: u32 = 200;
@@ -26,12 +30,13 @@ struct TasksInput {
     limit: u32,
     #[serde(default)]
     active_only: bool,
+    status: Option<String>,
     knowledge_base: Option<String>,
 }
 
 pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
     let mut one_base = base_schema();
-    one_base["description"] = "Only tasks of this knowledge base; left out, those of all".into();
+    one_base["description"] = "Only tasks of this knowledge base; if omitted, of all knowledge bases".into();
     if let Some(schema) = one_base.as_object_mut() {
         schema.remove("default");
     }
@@ -53,6 +58,11 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                     "type": "boolean",
                     "description": "Only tasks that are queued or running",
                     "default": false,
+                },
+                "status": {
+                    "type": "string",
+                    "description": "Only tasks with this status; failed lists the files that could not be added",
+                    "enum": STATES,
                 },
                 "knowledge_base": one_base,
             },
@@ -112,7 +122,14 @@ async fn list(knowledge: &Knowledge, context: &Context, input: &TasksInput) -> R
     let ended: Vec<_> = jobs.values().filter_map(|job| Some((job.id, job.outcome().borrow().clone()?))).collect();
     let caller = context.caller();
     let owner = (caller.trust < TrustLevel::Trusted).then(|| caller.identity.to_string());
-    let wanted = TaskListQuery { bases, owner, active_only: input.active_only, limit: input.limit };
+    let status = STATES.into_iter().find(|state| Some(*state) == input.status.as_deref());
+    let states = match status {
+        _ if input.active_only => ACTIVE_STATES.to_vec(),
+        // A running task whose process died is stored as running and counts as queued.
+        Some(state) if ACTIVE_STATES.contains(&state) => ACTIVE_STATES.to_vec(),
+        state => state.into_iter().collect(),
+    };
+    let wanted = TaskListQuery { bases, owner, states, limit: input.limit };
     let tasks = open.store.latest_tasks(wanted).await?;
     let tasks: Vec<Value> = tasks
         .iter()
@@ -120,6 +137,7 @@ async fn list(knowledge: &Knowledge, context: &Context, input: &TasksInput) -> R
             let ended = ended.iter().find(|(id, _)| *id == task.id).map(|(_, outcome)| outcome.clone());
             task_json(task, jobs.get(&task.id).map(|job| &**job), ended, caller)
         })
+        .filter(|task| status.is_none_or(|status| task["status"] == status))
         .collect();
     Ok(json!({ "success": true, "count": tasks.len(), "tasks": tasks }))
 }

@@ -64,15 +64,15 @@ impl QuotaTracker {
         let is_over = |taken: u64, most: u64| taken.saturating_add(bytes) > most;
         if is_over(own, quota.per_caller) {
             return Err(quota_exceeded(&format!(
-                "{} of the {} MB that one caller may have are taken by uploads of yours that come or wait to be added; add \
-                 them with `knowledge-add` first, or ask the operator to raise `knowledge.max_uploads_mb_per_caller`",
+                "upload quota exceeded: your pending uploads use {} of {} MB; add them with `knowledge-add` first; the \
+                 operator can increase `knowledge.max_uploads_mb_per_caller`",
                 to_megabytes(own),
                 quota.per_caller >> 20
             )));
         }
         if is_over(all, quota.total) {
             return Err(quota_exceeded(&format!(
-                "{} of {} MB are taken by uploads that come or wait to be added; add them first, or try again later",
+                "upload quota exceeded: pending uploads use {} of {} MB; add them first, or try again later",
                 to_megabytes(all),
                 quota.total >> 20
             )));
@@ -106,7 +106,7 @@ pub(super) fn write_error(error: &io::Error) -> Error {
         io::ErrorKind::StorageFull => "storage_full",
         _ => "upload_storage_failed",
     };
-    Error::Storage { code, message: format!("the file cannot be kept: {error}") }
+    Error::Storage { code, message: format!("cannot store the file: {error}") }
 }
 
 /// The error of creating a folder for uploads.
@@ -118,7 +118,7 @@ pub(super) fn folder_error(error: dir_permissions::Error) -> Error {
 }
 
 fn quota_exceeded(why: &str) -> Error {
-    Error::Storage { code: "too_many_uploads", message: format!("there is no room: {why}") }
+    Error::Storage { code: "too_many_uploads", message: format!("insufficient storage: {why}") }
 }
 
 /// Rounded up, so that a used quota is never reported as zero.

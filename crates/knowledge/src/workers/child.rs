@@ -82,7 +82,7 @@ fn extract(bytes: &Arc<Vec<u8>>, job: &WorkerJob, eyes: &OcrPool, wire: &mut Ipc
     let options = Options { limits: job.limits.clone(), full: job.full, pictures: job.ocr.mode != OcrMode::Off };
     let mut seeing = OcrPageSink::new(bytes, format, job, eyes, wire);
     let read = catch_unwind(AssertUnwindSafe(|| corbie_extract::read(bytes, format, &options, &mut seeing)));
-    let read = read.unwrap_or_else(|_| Err(Error::Corrupted("reading it failed in a way nobody expected".into())));
+    let read = read.unwrap_or_else(|_| Err(Error::Corrupted("the parser failed unexpectedly".into())));
     let seen = seeing.finish(read.as_ref().ok());
     if std::mem::take(&mut wire.too_large) {
         return failure_message(&Error::TooMuch {
@@ -108,10 +108,10 @@ fn failure_message(error: &Error) -> WorkerMessage {
 fn error_text(error: &Error) -> String {
     let setting = match error {
         Error::TooMuch { what: "pages" | "slides" | "sheets", .. } => "max_pages",
-        Error::TooMuch { what: "cells" | "shared texts", .. } => "max_cells",
-        Error::TooMuch { what: "bytes once inflated", .. } => "max_unpacked",
-        Error::TooMuch { what: "dots", .. } => "max_pixels",
+        Error::TooMuch { what: "cells" | "shared strings", .. } => "max_cells",
+        Error::TooMuch { what: "bytes when decompressed", .. } => "max_unpacked",
+        Error::TooMuch { what: "pixels", .. } => "max_pixels",
         _ => return error.to_string(),
     };
-    format!("{error}, or raise `documents.{setting}`")
+    format!("{error}, or increase `documents.{setting}`")
 }

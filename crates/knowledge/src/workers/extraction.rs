@@ -174,7 +174,7 @@ impl PartialResult {
         self.pages.extend(again.pages.into_iter().skip(done));
         self.summary = again.summary;
         let first = self.pages.get(done).map(|(page, _)| page.number);
-        let message = "from here on, nothing was read as a picture";
+        let message = "OCR was not applied from this page on";
         self.summary.warnings.extend(first.map(|first| Warning::on_page(first, message)));
     }
 
@@ -202,8 +202,8 @@ impl PartialResult {
 /// Error for a document without text.
 fn no_text_error(looks: usize) -> Error {
     let message = match looks {
-        0 => "no text was found in the file: what it shows is a picture, and pictures were not read",
-        _ => "no text was found in the file: what it shows is a picture, and no words were found in it",
+        0 => "no text found: the file contains only images, and OCR was not applied",
+        _ => "no text found: the file contains only images, and OCR found no text in them",
     };
     Error::Document { kind: corbie_extract::Error::NoText.kind().into(), message: message.into() }
 }

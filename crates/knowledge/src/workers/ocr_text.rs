@@ -43,7 +43,7 @@ impl OcrText {
     pub(super) fn warning(&self) -> Option<&'static str> {
         match self {
             OcrText { doubtful: true, .. } => Some(UNRELIABLE_WARNING),
-            OcrText { skipped_lines: 1.., .. } => Some("a picture has more lines than are read"),
+            OcrText { skipped_lines: 1.., .. } => Some("an image has too many lines; the rest was skipped"),
             _ => None,
         }
     }
@@ -70,8 +70,8 @@ impl TextSource {
     }
 }
 
-const UNRELIABLE_WARNING: &str = "not all of the text was read: its script is not known here, or it is hardly legible; \
-                        `ocr.engine: tesseract` knows more scripts";
+const UNRELIABLE_WARNING: &str = "some text was not recognized: its script is not supported or it is hardly legible; \
+`ocr.engine: tesseract` supports more scripts";
 
 fn block(Paragraph { text, kind, .. }: Paragraph) -> Block {
     match kind {

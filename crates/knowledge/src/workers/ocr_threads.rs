@@ -74,7 +74,7 @@ fn run_thread(tasks: &Mutex<Receiver<OcrRequest>>, engine: &SharedEngine) {
         let Ok(OcrRequest { image: picture, reply: answer }) = task else { return };
         let begun = thread_cpu_time();
         let read = catch_unwind(AssertUnwindSafe(|| recognize(&picture, engine)));
-        let shown = read.unwrap_or_else(|_| Err("reading a picture failed in a way nobody expected".into()));
+        let shown = read.unwrap_or_else(|_| Err("OCR failed unexpectedly".into()));
         // The receiver may have been dropped.
         let _ = answer.send(OcrReply { result: shown, cpu_time: thread_cpu_time().saturating_sub(begun) });
     }

@@ -99,18 +99,18 @@ pub enum Error {
     /// OCR failed.
     #[error("OCR processing failed: {0}")]
     Ocr(String),
-    #[error("reading took longer than {0:?}; raise `documents.timeout`, or split the file")]
+    #[error("document processing timed out after {0:?}; increase `documents.timeout`, or split the file")]
     TimeLimit(Duration),
     #[error(
-        "reading took more than {seconds} s of processor time, the limit for files of this size and format; simplify or \
-         split the file, or raise `documents.max_cpu_time`"
+        "document processing exceeded {seconds} s of CPU time, the limit for files of this size and format; simplify \
+         or split the file, or increase `documents.max_cpu_time`"
     )]
     CpuLimit { seconds: u64 },
-    #[error("reading ended for want of memory; raise `documents.memory`, or split the file")]
+    #[error("document processing ran out of memory; increase `documents.memory`, or split the file")]
     MemoryLimit,
-    #[error("the process that read the file ended in a way nobody expected; try again, or split the file")]
+    #[error("the document worker terminated unexpectedly; try again, or split the file")]
     Crashed,
-    #[error("no process to read documents in could be started: {0}")]
+    #[error("cannot start a document worker: {0}")]
     NotStarted(String),
 }
 
@@ -196,9 +196,7 @@ impl WorkerPool {
             if followed.is_ok() || reading.has_started() {
                 return self.finish_attempt(followed, worker, reading, begun, file).await;
             }
-            tracing::warn!(
-                "a process that waited for documents is gone or does not answer; another is started in its place"
-            );
+            tracing::warn!("an idle document worker terminated or does not respond; replacing it");
         }
         let mut worker = match Worker::start(settings.memory()) {
             Ok(worker) => worker,

@@ -27,8 +27,8 @@ pub(super) async fn recognize(settings: &Ocr, width: u32, height: u32, gray: &[u
     let output = match timeout(limit, run(settings, head.as_bytes(), gray)).await {
         Ok(Ok(output)) => output,
         Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Err("Tesseract not found".into()),
-        Ok(Err(error)) => return Err(format!("Tesseract cannot be run: {error}")),
-        Err(_) => return Err(format!("Tesseract took longer than {limit:?}; raise `ocr.page_timeout`")),
+        Ok(Err(error)) => return Err(format!("Cannot run Tesseract: {error}")),
+        Err(_) => return Err(format!("Tesseract timed out after {limit:?}; increase `ocr.page_timeout`")),
     };
     if !output.status.success() {
         return Err(format!("Tesseract failed: {}", error_summary(&output.stderr)));
@@ -84,7 +84,7 @@ fn error_summary(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let complaint: String = lines.take(3).collect::<Vec<_>>().join("; ").chars().take(300).collect();
-    if complaint.is_empty() { "it did not say why".into() } else { complaint }
+    if complaint.is_empty() { "no error message".into() } else { complaint }
 }
 
 /// The words of the table by paragraph.
@@ -182,6 +182,6 @@ mod tests {
             error_summary(b"Error opening data file\n\nFailed loading language 'xyz'\n"),
             "Error opening data file; Failed loading language 'xyz'"
         );
-        assert_eq!(error_summary(b""), "it did not say why");
+        assert_eq!(error_summary(b""), "no error message");
     }
 }

@@ -20,13 +20,14 @@ pub(super) fn page(mut url: Url, token: Option<&str>) -> Url {
 }
 
 pub(super) fn list(body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
-    let body: Value = serde_json::from_slice(body).map_err(|_| Error::InvalidResponse("it is no JSON"))?;
-    let data = body.get("data").and_then(Value::as_array).ok_or(Error::InvalidResponse("it has no list of models"))?;
+    let body: Value = serde_json::from_slice(body).map_err(|_| Error::InvalidResponse("response is not JSON"))?;
+    let data =
+        body.get("data").and_then(Value::as_array).ok_or(Error::InvalidResponse("response has no list of models"))?;
     let more = body.get("has_more").and_then(Value::as_bool).unwrap_or(false);
     let next =
         body.get("last_id").and_then(Value::as_str).filter(|id| more && (1..=MAX_PAGE_TOKEN_LEN).contains(&id.len()));
     if more && next.is_none() {
-        return Err(Error::InvalidResponse("it has more models and does not say where"));
+        return Err(Error::InvalidResponse("next page of models has no cursor"));
     }
     // Retired models remain in the list, and every request to them fails.
     let answers = data.iter().filter(|model| model["lifecycle"] != "retired");

@@ -7,7 +7,7 @@ use crate::UnsupportedParameters;
 use crate::chat::{Chat, Protocol, ResponseFormat, Tool, ToolChoice};
 
 /// Instruction for JSON mode. The API has no such mode: structured output requires a schema that names every property.
-const JSON_ONLY: &str = "Answer with a single JSON object and nothing else: no words around it, no code fence.";
+const JSON_ONLY: &str = "Respond with a single JSON object only: no other text, no code fence.";
 
 pub(super) fn body(chat: &Chat, refuses: UnsupportedParameters) -> Map<String, Value> {
     let built = build(chat, refuses);

@@ -8,18 +8,19 @@ use crate::chat::{Completion, Protocol, RawBody, StopReason, Usage};
 
 pub(super) fn completion(body: &[u8]) -> Result<Completion, Error> {
     let Ok(Value::Object(body)) = serde_json::from_slice(body) else {
-        return Err(Error::InvalidResponse("it is no JSON object"));
+        return Err(Error::InvalidResponse("response is not a JSON object"));
     };
     if body.get("type").and_then(Value::as_str) == Some("error") {
         return Err(error::from_event(&Value::Object(body)));
     }
     let text = |member: &str| body.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let content = body.get("content").and_then(Value::as_array).ok_or(Error::InvalidResponse("it has no content"))?;
+    let content =
+        body.get("content").and_then(Value::as_array).ok_or(Error::InvalidResponse("response has no content"))?;
     Ok(Completion {
         id: text("id"),
         model: text("model"),
         parts: content.iter().filter_map(blocks::read).collect(),
-        stop: body.get("stop_reason").and_then(stop).ok_or(Error::InvalidResponse("it does not say why it ends"))?,
+        stop: body.get("stop_reason").and_then(stop).ok_or(Error::InvalidResponse("response has no stop reason"))?,
         usage: body.get("usage").map(|usage| ReportedUsage::default().updated_with(usage).usage()).unwrap_or_default(),
         raw: Some(RawBody { protocol: Protocol::Anthropic, body }),
     })

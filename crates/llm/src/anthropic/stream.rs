@@ -54,7 +54,7 @@ impl AnthropicDecoder {
             return Ok(Vec::new());
         }
         let data: Value =
-            serde_json::from_str(&event.data).map_err(|_| Error::InvalidResponse("an event of it is no JSON"))?;
+            serde_json::from_str(&event.data).map_err(|_| Error::InvalidResponse("stream event is not JSON"))?;
         match data.get("type").and_then(Value::as_str).unwrap_or(&event.name) {
             "error" => Err(error::from_event(&data)),
             "message_start" => self.start(&data),
@@ -66,7 +66,7 @@ impl AnthropicDecoder {
                 self.state = State::Complete;
                 Ok(Vec::new())
             }
-            "message_stop" => Err(Error::InvalidResponse("it does not say why it ends")),
+            "message_stop" => Err(Error::InvalidResponse("stream has no stop reason")),
             // Pings, and event types added in the future.
             _ => Ok(Vec::new()),
         }
@@ -78,7 +78,7 @@ impl AnthropicDecoder {
     }
 
     fn start(&mut self, data: &Value) -> Result<Vec<Delta>, Error> {
-        let message = data.get("message").ok_or(Error::InvalidResponse("its first event has no message"))?;
+        let message = data.get("message").ok_or(Error::InvalidResponse("first stream event has no message"))?;
         let text = |member: &str| message.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Some(usage) = message.get("usage") {
             self.usage = self.usage.updated_with(usage);
@@ -89,9 +89,9 @@ impl AnthropicDecoder {
 
     fn open(&mut self, data: &Value) -> Result<Vec<Delta>, Error> {
         if self.state != State::Started {
-            return Err(Error::InvalidResponse("its events come out of order"));
+            return Err(Error::InvalidResponse("stream events are out of order"));
         }
-        let block = data.get("content_block").ok_or(Error::InvalidResponse("a block of it has no content"))?;
+        let block = data.get("content_block").ok_or(Error::InvalidResponse("content block has no content"))?;
         let (open, deltas) = match blocks::read(block) {
             Some(ContentPart::Text { text }) => (OpenBlock::Text, text_delta(text)),
             // Emitted even if empty: redacted thinking also starts here.
@@ -112,7 +112,7 @@ impl AnthropicDecoder {
     }
 
     fn block_delta(&mut self, data: &Value) -> Result<Vec<Delta>, Error> {
-        let open = self.open.get_mut(&number(data)?).ok_or(Error::InvalidResponse("its events come out of order"))?;
+        let open = self.open.get_mut(&number(data)?).ok_or(Error::InvalidResponse("stream events are out of order"))?;
         let delta = data.get("delta").unwrap_or(&Value::Null);
         let text = |member: &str| delta.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
         Ok(match (open, delta.get("type").and_then(Value::as_str).unwrap_or_default()) {
@@ -145,13 +145,13 @@ impl AnthropicDecoder {
                 vec![Delta::Arguments { index, json: input.to_string() }]
             }
             Some(_) => Vec::new(),
-            None => return Err(Error::InvalidResponse("its events come out of order")),
+            None => return Err(Error::InvalidResponse("stream events are out of order")),
         })
     }
 
     fn end(&mut self, data: &Value) -> Result<Vec<Delta>, Error> {
         if self.state == State::Waiting {
-            return Err(Error::InvalidResponse("its events come out of order"));
+            return Err(Error::InvalidResponse("stream events are out of order"));
         }
         let mut deltas = Vec::new();
         if let Some(stop) = data.get("delta").and_then(|delta| stop(delta.get("stop_reason")?)) {
@@ -171,5 +171,5 @@ fn text_delta(text: String) -> Vec<Delta> {
 }
 
 fn number(data: &Value) -> Result<u64, Error> {
-    data.get("index").and_then(Value::as_u64).ok_or(Error::InvalidResponse("a block of it has no number"))
+    data.get("index").and_then(Value::as_u64).ok_or(Error::InvalidResponse("content block has no index"))
 }

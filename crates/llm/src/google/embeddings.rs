@@ -34,7 +34,8 @@ pub(super) fn bodies(embed: &EmbeddingRequest) -> Result<Vec<Value>, Error> {
 /// The vectors of a response, in input order. Older models do not report token usage.
 pub(super) fn batch(body: &Object) -> Result<EmbeddingBatch, Error> {
     let vectors: Option<Vec<Vec<f32>>> = objects(body, "embeddings").into_iter().map(vector).collect();
-    let vectors = vectors.filter(|vectors| !vectors.is_empty()).ok_or(Error::InvalidResponse("it has no vectors"))?;
+    let vectors =
+        vectors.filter(|vectors| !vectors.is_empty()).ok_or(Error::InvalidResponse("response has no embeddings"))?;
     let counts = object(body, "usageMetadata");
     let tokens = counts.and_then(|counts| field(counts, "promptTokenCount")?.as_u64()).unwrap_or_default();
     Ok(EmbeddingBatch::Vectors { vectors, tokens })

@@ -30,8 +30,8 @@ pub(super) fn check(head: ResponseHead<'_>, body: &[u8]) -> Result<Object, Error
     }
     match parsed {
         Some(body) => Ok(body),
-        None if body.is_empty() => Err(Error::InvalidResponse("it is empty")),
-        None => Err(Error::InvalidResponse("it is no JSON object")),
+        None if body.is_empty() => Err(Error::InvalidResponse("response is empty")),
+        None => Err(Error::InvalidResponse("response is not a JSON object")),
     }
 }
 
@@ -39,7 +39,7 @@ pub(super) fn check(head: ResponseHead<'_>, body: &[u8]) -> Result<Object, Error
 pub(super) fn in_stream(chunk: &Object) -> Error {
     match object(chunk, "error") {
         Some(error) => classify(status(error), error, None),
-        None => Error::InvalidResponse("an event of the stream is an error without a reason"),
+        None => Error::InvalidResponse("stream event is an error without a reason"),
     }
 }
 

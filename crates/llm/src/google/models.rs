@@ -12,7 +12,7 @@ use crate::{Error, ModelInfo};
 pub(super) fn page(body: &Object) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
     // An empty page omits the list, so only a wrong type is an error.
     if !matches!(field(body, "models"), None | Some(Value::Array(_))) {
-        return Err(Error::InvalidResponse("its models are no list"));
+        return Err(Error::InvalidResponse("`models` is not a list"));
     }
     let models = objects(body, "models").into_iter().filter(|model| supports_chat(model)).filter_map(model).collect();
     let next = text(body, "nextPageToken").filter(|token| !token.is_empty());

@@ -16,13 +16,13 @@ pub(super) fn completion(body: Object) -> Result<Completion, Error> {
             let parts = parts.unwrap_or_default();
             let reason = text(candidate, "finishReason");
             if reason.is_none() && parts.is_empty() {
-                return Err(Error::InvalidResponse("its candidate is empty"));
+                return Err(Error::InvalidResponse("candidate is empty"));
             }
             let has_calls = parts.iter().any(|part| matches!(part, ContentPart::ToolCall { .. }));
             (parts, stop(reason.unwrap_or("STOP"), has_calls))
         }
         None if is_blocked(&body) => (Vec::new(), StopReason::Refused),
-        None => return Err(Error::InvalidResponse("it has no candidate")),
+        None => return Err(Error::InvalidResponse("response has no candidate")),
     };
     let model = model(&body);
     let usage = usage(&body).unwrap_or_default();

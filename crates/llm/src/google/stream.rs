@@ -34,7 +34,7 @@ impl GoogleDecoder {
             return Ok(Vec::new());
         }
         let Ok(Value::Object(chunk)) = serde_json::from_str(&event.data) else {
-            return Err(Error::InvalidResponse("an event of the stream is no JSON object"));
+            return Err(Error::InvalidResponse("stream event is not a JSON object"));
         };
         if field(&chunk, "error").is_some() {
             return Err(error::in_stream(&chunk));

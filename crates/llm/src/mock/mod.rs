@@ -109,7 +109,7 @@ fn failure(model: &str) -> Error {
         Some("bad-request") => Error::BadRequest { kind: "mock_error".into() },
         Some("network") => Error::Network(NetworkError::Refused),
         Some("timeout") => Error::Timeout,
-        Some("invalid-response") => Error::InvalidResponse("it is no JSON"),
+        Some("invalid-response") => Error::InvalidResponse("response is not JSON"),
         Some("truncated") => Error::Truncated,
         // `mock-error-model-not-found`, and every unknown model.
         _ => Error::ModelNotFound,

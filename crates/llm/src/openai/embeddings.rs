@@ -31,7 +31,7 @@ pub(super) fn read(body: &Bytes) -> Result<EmbeddingResponse, Error> {
         }
         _ => {
             let inside = serde_json::from_slice::<Map<String, Value>>(body).ok().as_ref().and_then(error::from_body);
-            Err(inside.unwrap_or(Error::InvalidResponse("it has no vectors")))
+            Err(inside.unwrap_or(Error::InvalidResponse("response has no embeddings")))
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{content, error};
 use crate::{Capabilities, Error, ModelInfo};
 
 pub(super) fn read(body: &[u8]) -> Result<Vec<ModelInfo>, Error> {
-    let unreadable = Error::InvalidResponse("it is no list of models");
+    let unreadable = Error::InvalidResponse("response is not a list of models");
     let body: Value = serde_json::from_slice(body).map_err(|_| unreadable.clone())?;
     if let Some(error) = body.as_object().and_then(error::from_body) {
         return Err(error);

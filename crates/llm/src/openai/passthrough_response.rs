@@ -9,7 +9,7 @@ use crate::chat::Usage;
 
 /// Fields that clients require. Parsing fails if one is null or has the wrong type.
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "that a member can be read is all that counts")]
+#[expect(dead_code, reason = "only whether the member parses matters")]
 struct RequiredFields {
     id: NonEmptyString,
     object: NonEmptyString,
@@ -22,7 +22,7 @@ struct RequiredFields {
 }
 
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "that a member can be read is all that counts")]
+#[expect(dead_code, reason = "only whether the member parses matters")]
 struct Choice {
     index: u64,
     finish_reason: NonEmptyString,
@@ -32,7 +32,7 @@ struct Choice {
 }
 
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "that a member can be read is all that counts")]
+#[expect(dead_code, reason = "only whether the member parses matters")]
 struct Message {
     role: NonEmptyString,
     content: Option<AnyString>,
@@ -41,7 +41,7 @@ struct Message {
 }
 
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "that a member can be read is all that counts")]
+#[expect(dead_code, reason = "only whether the member parses matters")]
 struct RequiredToolCall {
     id: NonEmptyString,
     r#type: NonEmptyString,
@@ -50,7 +50,7 @@ struct RequiredToolCall {
 }
 
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "that a member can be read is all that counts")]
+#[expect(dead_code, reason = "only whether the member parses matters")]
 struct Function {
     name: NonEmptyString,
     arguments: AnyString,

@@ -26,14 +26,14 @@ pub struct RawChatRequest {
 /// Why the bytes are not a valid request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRequest {
-    #[error("the body is no JSON object")]
+    #[error("request body is not a JSON object")]
     NotAnObject,
-    #[error("the body has more than 1000 members")]
+    #[error("request body has more than 1000 members")]
     TooManyFields,
     /// Parsers may take either value.
-    #[error("the body has two members of the same name")]
+    #[error("request body has duplicate members")]
     DuplicateField,
-    #[error("`{0}` is missing or cannot be read")]
+    #[error("`{0}` is missing or invalid")]
     Field(&'static str),
 }
 

@@ -8,7 +8,7 @@ use crate::{Completion, Error};
 
 pub(super) fn read(body: &[u8]) -> Result<Completion, Error> {
     let Ok(Value::Object(body)) = serde_json::from_slice(body) else {
-        return Err(Error::InvalidResponse("it is no JSON object"));
+        return Err(Error::InvalidResponse("response is not a JSON object"));
     };
     let choice = first_choice(&body);
     // Some gateways report an upstream error with a success status.
@@ -16,10 +16,10 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, Error> {
     if let Some(error) = failure {
         return Err(error);
     }
-    let choice = choice.ok_or(Error::InvalidResponse("it has no choices"))?;
+    let choice = choice.ok_or(Error::InvalidResponse("response has no choices"))?;
     let message = &choice["message"];
     if !message.is_object() {
-        return Err(Error::InvalidResponse("its choice has no message"));
+        return Err(Error::InvalidResponse("choice has no message"));
     }
     let mut parts = content::answer(message);
     // The raw body still contains it for clients that support it.

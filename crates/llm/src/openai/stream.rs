@@ -72,7 +72,7 @@ impl OpenAiDecoder {
         let chunk = match serde_json::from_str(data) {
             Ok(Value::Object(chunk)) => chunk,
             _ if event.name == "error" => return Err(error::from_reported(&Value::Null)),
-            _ => return Err(Error::InvalidResponse("an event of its stream is no JSON object")),
+            _ => return Err(Error::InvalidResponse("stream event is not a JSON object")),
         };
         if let Some(error) = error::from_body(&chunk) {
             return Err(error);
@@ -100,7 +100,7 @@ impl OpenAiDecoder {
 
     fn end(&mut self) -> Result<Vec<Delta>, Error> {
         if !self.started {
-            return Err(Error::InvalidResponse("its stream has no answer"));
+            return Err(Error::InvalidResponse("stream has no response"));
         }
         self.has_end_marker = true;
         // Some servers never send a finish reason.

@@ -147,12 +147,13 @@ impl Admission {
         let (bounds, most) = (turns.limits(), self.0.max_queue_wait.as_secs_f64());
         let message = match why {
             ShedReason::QueueFull => format!(
-                "the server is busy: {} requests are worked on and {} wait already",
+                "server is overloaded: {} requests are running and {} are queued",
                 turns.running(),
                 turns.waiting()
             ),
             _ => format!(
-                "the server is busy: no turn within {most} s, with {} requests worked on of {}, at most {} of one caller",
+                "server is overloaded: timed out after {most} s in the queue; {} of {} requests are running, with a \
+                 maximum of {} for one caller",
                 turns.running(),
                 bounds.running,
                 bounds.running_per_caller

@@ -181,8 +181,8 @@ impl AuditLog {
             None => Ok(()),
             Some(_) => Err(Error::Other {
                 code: ErrorCode::Configuration,
-                message: "the audit log cannot be written, and nothing may be changed until it can; the operator can \
-                          see why in the log of the server"
+                message: "the audit log is not writable, so calls that change state are refused; see the server log \
+                    for the reason"
                     .into(),
                 error_type: "AuditUnavailable",
                 data: None,

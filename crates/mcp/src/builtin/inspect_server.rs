@@ -22,10 +22,10 @@ pub(super) fn tool() -> Result<Tool, RegistrationError> {
     Tool::builder("inspect_server")
         .title("Inspect the server")
         .description(
-            "Tell the server's name, version, protocol versions, counts, uptime, this caller's trust state and what it may \
-             use, the limits, what is waiting, and how each tool has been doing; with history, also how many requests there \
-             were in each five seconds of the last ten minutes, and how long they took. Trusted callers may ask for the last entries \
-             of the audit log.",
+            "Get server information and metrics: name, version, protocol versions, uptime, the caller's trust level \
+             and permissions, limits, queue lengths, and calls, errors and latency of each tool. With history, also \
+             the request rate and latency of the last ten minutes in intervals of five seconds. With audit, the latest \
+             entries of the audit log (trusted callers only).",
         )
         .module(module_path!())
         .input_schema(json!({
@@ -33,11 +33,11 @@ pub(super) fn tool() -> Result<Tool, RegistrationError> {
             "properties": {
                 "audit": {
                     "type": "integer", "minimum": 0, "maximum": MAX_ENTRIES,
-                    "description": "How many of the last calls and events to show; trusted callers only",
+                    "description": "Number of latest audit log entries to return; trusted callers only",
                 },
                 "history": {
                     "type": "integer", "minimum": 0, "maximum": SAMPLE_COUNT,
-                    "description": "How many samples of five seconds to show, the oldest first; the last is still being counted",
+                    "description": "Number of five-second samples to return, oldest first; the last one is incomplete",
                 },
             },
         }))
@@ -58,11 +58,11 @@ pub(super) fn tool() -> Result<Tool, RegistrationError> {
                             "items": {
                                 "type": "object",
                                 "properties": {
-                                    "at": { "type": "string", "description": "When it began" },
+                                    "at": { "type": "string", "description": "Start of the interval" },
                                     "requests": { "type": "integer" },
-                                    "errors": { "type": "integer", "description": "Requests that were answered with an error" },
-                                    "calls": { "type": "integer", "description": "Calls of tools" },
-                                    "call_errors": { "type": "integer", "description": "Calls of tools that failed" },
+                                    "errors": { "type": "integer", "description": "Failed requests" },
+                                    "calls": { "type": "integer", "description": "Tool calls" },
+                                    "call_errors": { "type": "integer", "description": "Failed tool calls" },
                                     "p50_ms": { "type": ["number", "null"] },
                                     "p95_ms": { "type": ["number", "null"] },
                                 },
@@ -80,7 +80,10 @@ pub(super) fn tool() -> Result<Tool, RegistrationError> {
             let wanted = usize::try_from(wanted).unwrap_or(MAX_ENTRIES).min(MAX_ENTRIES);
             let trust = context.caller().trust;
             if wanted > 0 && trust < TrustLevel::Trusted {
-                let why = format!("the audit log is for callers with trust `trusted`, and this one is `{trust}`");
+                let why = format!(
+                    "the audit log requires trust level `trusted`; the caller's trust level is \
+                    `{trust}`"
+                );
                 return Err(ToolError::new("TrustDenied", why));
             }
             let mut told = inspect(&context, wanted);

@@ -26,12 +26,14 @@ impl ServerBuilder {
 fn list_registered_tools() -> Result<Tool, RegistrationError> {
     Tool::builder("list_registered_tools")
         .title("List tools")
-        .description("List every tool this server offers, with its schema and metadata. Start here to find out what can be done.")
+        .description("List all tools of this server with their descriptions, schemas and metadata. Use it to find out \
+            what the server can do.")
         .module(module_path!())
         .input_schema(json!({
             "type": "object",
             "properties": {
-                "refresh": { "type": "boolean", "default": false, "description": "Look for new tools first, even if the last look is recent" },
+                "refresh": { "type": "boolean", "default": false, "description": "Whether to refresh the list of tools \
+                    first, ignoring the cache" },
             },
         }))
         .output_schema(json!({
@@ -51,12 +53,12 @@ fn list_registered_tools() -> Result<Tool, RegistrationError> {
 
 fn get_tool_schema() -> Result<Tool, RegistrationError> {
     Tool::builder("get_tool_schema")
-        .title("Show a tool's schema")
-        .description("Show the JSON Schema of one tool's arguments. Use it before calling a tool you do not know.")
+        .title("Get a tool's schema")
+        .description("Get the JSON Schema of a tool's input parameters. Use it before calling an unfamiliar tool.")
         .module(module_path!())
         .input_schema(json!({
             "type": "object",
-            "properties": { "name": { "type": "string", "minLength": 1, "description": "Name of the tool, as listed" } },
+            "properties": { "name": { "type": "string", "minLength": 1, "description": "Name of the tool, from list_registered_tools" } },
             "required": ["name"],
         }))
         .output_schema(json!({

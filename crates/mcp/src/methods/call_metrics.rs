@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use crate::audit::{AuditOutcome, FinishedCall};
+use crate::client::RequestMeta;
 use crate::dispatch::TransportContext;
 use crate::error::Error;
 use crate::server::Server;
@@ -16,6 +17,7 @@ pub(crate) struct CallMetrics<'a> {
     /// The raw arguments, for their hash.
     raw_arguments: &'a str,
     exchange: &'a TransportContext,
+    is_in_history: bool,
     started: Instant,
     is_counted: Cell<bool>,
 }
@@ -26,12 +28,14 @@ impl<'a> CallMetrics<'a> {
         tool: &'a Tool,
         sent: &'a str,
         exchange: &'a TransportContext,
+        meta: &RequestMeta,
     ) -> CallMetrics<'a> {
         CallMetrics {
             server,
             tool,
             raw_arguments: sent,
             exchange,
+            is_in_history: !meta.is_excluded_from_history,
             started: Instant::now(),
             is_counted: Cell::new(false),
         }
@@ -62,7 +66,9 @@ impl<'a> CallMetrics<'a> {
 
     fn record(&self, outcome: AuditOutcome, took: Duration) {
         self.is_counted.set(true);
-        self.server.metrics().history.record_call(self.started + took, outcome != AuditOutcome::Success);
+        if self.is_in_history {
+            self.server.metrics().history.record_call(self.started + took, outcome != AuditOutcome::Success);
+        }
         self.server.audit().record(FinishedCall {
             tool: self.tool.shared_name(),
             arguments_hash: Some(self.server.audit().hash(self.raw_arguments)),

@@ -59,7 +59,7 @@ pub(crate) fn form(call: &MethodCall) -> Result<Form, Error> {
     match (shape.prompt.is_some(), shape.r#ref.is_some(), shape.argument.is_some()) {
         (true, false, false) => Ok(Form::Generation),
         (false, true, true) => Ok(Form::Standard),
-        _ => Err(Error::invalid_params("give either `ref` with `argument`, or `prompt`")),
+        _ => Err(Error::invalid_params("set either `ref` and `argument`, or `prompt`")),
     }
 }
 

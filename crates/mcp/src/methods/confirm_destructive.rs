@@ -54,16 +54,16 @@ pub(super) fn run(
 /// Anything except an explicit yes is a no; `None` if the client could not show the form.
 async fn confirm(tool: &str, context: &Context, arguments: &Arguments) -> Option<bool> {
     let (caller, sent) = (&context.caller().identity, sanitize_arguments(&arguments.value().to_string()));
-    let question = format!("`{caller}` wants to run `{tool}`, which destroys data, with {sent}. Do you allow it?");
+    let question = format!("`{caller}` requests to run the destructive tool `{tool}` with {sent}. Allow?");
     let schema = json!({
         "type": "object",
-        "properties": { "allow": { "type": "boolean", "title": "Allow it, this once", "default": false } },
+        "properties": { "allow": { "type": "boolean", "title": "Allow once", "default": false } },
         "required": ["allow"],
     });
     match context.elicit(CONFIRMATION_KEY, question, schema).await {
         Ok(answer) => Some(answer.accepted().is_some_and(|Confirmation { allow }| allow)),
         Err(error) => {
-            tracing::warn!(tool, %error, "nobody could be asked for permission");
+            tracing::warn!(tool, %error, "cannot request confirmation of a destructive call");
             None
         }
     }

@@ -27,7 +27,7 @@ pub(crate) async fn run(name: String, method: CustomMethod, call: MethodCall) ->
         RoundTripOutcome::Finished(result) => result.map(MethodReply::new)?,
         // Only the three methods of the specification may be repeated with answers.
         RoundTripOutcome::InputRequired(_) => {
-            return Err(Error::internal("the method could not go on", "an added method asked in rounds"));
+            return Err(Error::internal("the method failed", "a custom method requested input"));
         }
     };
     recorded.outcome = AuditOutcome::Success;

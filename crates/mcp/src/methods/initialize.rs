@@ -29,7 +29,7 @@ pub(crate) fn initialize(call: &MethodCall) -> Result<MethodReply, Error> {
         "serverInfo": { "name": server.name(), "version": server.version() },
         "name": server.name(),
         "version": server.version(),
-        "tools_count": server.registry().len(),
+        "tools_count": server.registry().iter().filter(|tool| server.lists(tool.name())).count(),
         "resources_count": server.resources_count(),
         "prompts_count": server.prompts().len(),
     });
@@ -41,7 +41,7 @@ pub(crate) fn initialize(call: &MethodCall) -> Result<MethodReply, Error> {
 
 /// Capabilities advertised to legacy clients (M-42…M-50).
 fn capabilities(server: &Server, version: Version) -> Map<String, Value> {
-    let flags = !server.inner().suppress_change_flags;
+    let flags = !server.inner().suppress_legacy_changes;
     let mut all = Map::new();
     all.insert("tools".into(), json!({ "listChanged": true, "supportsProgress": false }));
     all.insert("resources".into(), json!({ "subscribe": flags, "listChanged": flags }));

@@ -37,11 +37,13 @@ pub(crate) fn tools(call: &MethodCall) -> Result<MethodReply, Error> {
     let with_output_schemas = call.version >= Version::V2025_06_18;
     let Params { cursor } = call.params.parse()?;
     let caller = &call.transport.caller;
-    if caller.permissions.as_ref().is_some_and(|grant| !grant.tools.is_all()) {
-        // Omit tools the caller may not use. The list is specific to the caller and must not be in a shared cache.
-        let granted = tools.iter().filter(|tool| caller.may_use(tool.name()));
-        let granted: Vec<Value> = granted.map(|tool| tool.listing_for(with_output_schemas)).collect();
-        return paginate(call, "tools", granted.into_iter(), PRIVATE_UNCACHED);
+    let is_restricted = caller.permissions.as_ref().is_some_and(|grant| !grant.tools.is_all());
+    if is_restricted || !call.server.inner().listed_tools.is_all() {
+        // Omit tools the caller may not use. Such a list is specific to the caller and must not be in a shared cache.
+        let shown = tools.iter().filter(|tool| caller.may_use(tool.name()) && call.server.lists(tool.name()));
+        let shown: Vec<Value> = shown.map(|tool| tool.listing_for(with_output_schemas)).collect();
+        let cache = if is_restricted { PRIVATE_UNCACHED } else { public_cache(call) };
+        return paginate(call, "tools", shown.into_iter(), cache);
     }
     if cursor.is_none() && tools.len() <= call.server.limits().page_size {
         let written = tools.tools_json(with_output_schemas).clone();
@@ -111,5 +113,5 @@ impl Position {
 }
 
 pub(super) fn invalid_cursor() -> Error {
-    Error::invalid_params("`cursor` is not one this server gave; leave it out to start at the first page")
+    Error::invalid_params("invalid `cursor`; omit it to start at the first page")
 }

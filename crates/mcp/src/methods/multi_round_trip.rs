@@ -85,7 +85,7 @@ impl RoundTrip {
         let mut step = |wake: &mut std::task::Context<'_>| match work.as_mut().poll(wake) {
             Poll::Ready(Ok(done)) => Poll::Ready(Ok(RoundTripOutcome::Finished(done))),
             Poll::Ready(Err(_)) => Poll::Ready(Err(Error::internal(
-                format!("`{name}` failed unexpectedly; the call had no result"),
+                format!("`{name}` failed unexpectedly without a result"),
                 format!("`{name}` panicked"),
             ))),
             Poll::Pending => match &self.channel {

@@ -54,13 +54,13 @@ async fn fetch_page(call: &MethodCall, lister: &ResourceLister, wanted: PageRequ
         RoundTripOutcome::Finished(page) => page.and_then(|page| match page.resources.len() {
             // Truncating it would lose the rest from all pages.
             listed if listed > room => Err(Error::internal(
-                "the resources could not be listed",
-                format!("a page for {room} resources has {listed}"),
+                "cannot list resources",
+                format!("resource lister returned {listed} resources for a page of {room}"),
             )),
             _ => Ok(page),
         }),
         RoundTripOutcome::InputRequired(_) => {
-            Err(Error::internal("the resources could not be listed", "a lister asked in rounds"))
+            Err(Error::internal("cannot list resources", "resource lister requested input"))
         }
     }
 }

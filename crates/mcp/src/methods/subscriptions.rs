@@ -38,7 +38,10 @@ pub(crate) fn subscribe(call: &MethodCall) -> Result<MethodReply, Error> {
     }
     let mut subscriptions = call.transport.session.subscriptions();
     if subscriptions.len() >= MAX_SUBSCRIPTIONS {
-        return Err(Error::RateLimited(format!("a connection may subscribe to {MAX_SUBSCRIPTIONS} resources")));
+        return Err(Error::RateLimited(format!(
+            "too many subscriptions (maximum {MAX_SUBSCRIPTIONS} resources per \
+            connection)"
+        )));
     }
     subscriptions.insert(uri);
     Ok(MethodReply::default())
@@ -54,11 +57,11 @@ pub(crate) fn unsubscribe(call: &MethodCall) -> Result<MethodReply, Error> {
 pub(crate) async fn listen(call: MethodCall) -> Result<MethodReply, Error> {
     let ListenParams { notifications: mut filter } = call.params.parse()?;
     if !call.transport.sink.is_open() {
-        return Err(Error::InvalidRequest("`subscriptions/listen` needs `Accept: text/event-stream`".into()));
+        return Err(Error::InvalidRequest("`subscriptions/listen` requires `Accept: text/event-stream`".into()));
     }
     if filter.resource_subscriptions.len() + filter.task_ids.len() > MAX_SUBSCRIPTIONS {
         return Err(Error::invalid_params(format!(
-            "at most {MAX_SUBSCRIPTIONS} resources and tasks can be listened to"
+            "too many subscriptions (maximum {MAX_SUBSCRIPTIONS} resources and tasks)"
         )));
     }
     filter.resource_subscriptions.iter().chain(&filter.task_ids).try_for_each(|text| check_uri_len(text))?;
@@ -112,7 +115,7 @@ fn check_uri_len(uri: &str) -> Result<(), Error> {
     if uri.len() <= MAX_URI_BYTES {
         return Ok(());
     }
-    Err(Error::invalid_params(format!("a URI may have {MAX_URI_BYTES} bytes; this one has {}", uri.len())))
+    Err(Error::invalid_params(format!("URI is too long (maximum {MAX_URI_BYTES} bytes, this one has {})", uri.len())))
 }
 
 async fn send(call: &MethodCall, method: &str, params: &Value) -> bool {

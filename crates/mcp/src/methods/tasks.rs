@@ -59,7 +59,7 @@ pub(crate) async fn cancel_tool(call: MethodCall) -> Result<MethodReply, Error> 
     let TaskParams { task_id } = call.params.parse()?;
     let ended = |task: &Task| {
         let word = task.state.as_str();
-        Err(Error::invalid_params(format!("task `{task_id}` has ended ({word}) and cannot be cancelled")))
+        Err(Error::invalid_params(format!("task `{task_id}` is already finished ({word}) and cannot be cancelled")))
     };
     let task = find(&call.server, &task_id, &call.transport.caller).await?;
     if task.state.is_final() {
@@ -82,7 +82,7 @@ pub(crate) fn cancel_tool_notification(server: &Server, params: &Params, caller:
         match owner.set_task_state_if(&task_id, is_own, TaskState::Cancelled).await {
             Ok(Some(_)) => interrupt_running(&owner, &task_id),
             Ok(None) => {}
-            Err(error) => tracing::error!(task = task_id, %error, "task could not be cancelled"),
+            Err(error) => tracing::error!(task = task_id, %error, "cannot cancel task"),
         }
     });
     // Take the task's lock now, so that the next request on the same connection sees `cancelled`.

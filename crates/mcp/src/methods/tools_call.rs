@@ -36,7 +36,12 @@ struct Params<'a> {
 
 impl<'a> Params<'a> {
     fn parse(params: &'a message::Params) -> Result<Params<'a>, Error> {
-        Params::parse_fast(params).map_or_else(|| params.parse(), Ok)
+        Params::parse_fast(params).map_or_else(|| Params::parse_slow(params), Ok)
+    }
+
+    /// A call without a name, or with members of wrong types, is a `ValidationError` (M-104).
+    fn parse_slow(params: &'a message::Params) -> Result<Params<'a>, Error> {
+        params.parse().map_err(|error| Error::Validation(error.to_string()))
     }
 
     /// Fast path for ordinary calls, without parsing the arguments.
@@ -51,11 +56,11 @@ pub(crate) async fn call(call: MethodCall) -> Result<MethodReply, Error> {
     let Params { name, arguments, responses, state } = Params::parse(&call.params)?;
     let tool = find(&call, &name)?;
     let sent = arguments.unwrap_or("{}");
-    let measure = CallMetrics::begin(&call.server, &tool, sent, &call.transport);
+    let measure = CallMetrics::begin(&call.server, &tool, sent, &call.transport, &call.meta);
     if !call.transport.caller.may_use(tool.name()) {
         let error = Error::NotGranted { what: format!("`{}`", tool.name()) };
         measure.record_blocked(error.error_type());
-        tracing::warn!(tool = tool.name(), "refused: the caller's token does not let it use this tool");
+        tracing::warn!(tool = tool.name(), "tool call denied: not granted to the caller's token");
         return Err(error);
     }
     let arguments = read_arguments(&tool, sent).inspect_err(|error| measure.record_failure(error.error_type()))?;
@@ -67,7 +72,7 @@ pub(crate) async fn call(call: MethodCall) -> Result<MethodReply, Error> {
     let denied = authorize(tool.name(), tool.meta().effect, tool.meta().min_trust, &call.transport.caller).err();
     if let Some(denied) = denied.as_ref().filter(|_| !confirm_destructive::can_confirm(&tool, &call)) {
         measure.record_blocked(denied.error_type());
-        tracing::warn!(tool = tool.name(), trust = %call.transport.caller.trust, "refused: not enough trust");
+        tracing::warn!(tool = tool.name(), trust = %call.transport.caller.trust, "tool call denied: insufficient trust level");
         return Err(denied.clone());
     }
     if let Err(refused) = call.server.audit().check_writable(tool.meta().effect) {
@@ -151,7 +156,7 @@ pub(crate) fn finish(
         }
         Ok(ToolOutcome::Failed(error)) => failure_cause(tool, error),
         Ok(ToolOutcome::Background(_)) => {
-            Err(Error::internal("the call could not go on", "work was handed over a second time"))
+            Err(Error::internal("the call failed", "a background handler returned another background task"))
         }
         Err(Error::Cancelled) => Err(Error::Cancelled),
         Err(error) => Ok(FailureCause::Library(error)),
@@ -169,7 +174,7 @@ pub(crate) fn finish(
         Ok(FailureCause::Library(error)) | Err(error) => measure.record_failure(error.error_type()),
     }
     if let Ok(FailureCause::Library(Error::Internal { inward, .. })) = &cause {
-        tracing::error!(tool = tool.name(), %inward, "tool failed");
+        tracing::error!(tool = tool.name(), error = %inward, "tool failed");
     }
     rendered.map(|result| reply(tool, result, call.version))
 }
@@ -196,7 +201,7 @@ async fn external_task_handle(tool: &Tool, call: &MethodCall, id: &str) -> Optio
     match tasks::find(&call.server, id, &call.transport.caller).await {
         Ok(task) => Some(MethodReply::from(ReplyBody::Members(task.handle())).with_kind(ResultType::Task)),
         Err(error) => {
-            tracing::warn!(tool = tool.name(), task = id, %error, "its task cannot be looked up; answered without it");
+            tracing::warn!(tool = tool.name(), task = id, %error, "cannot look up the task; responding without it");
             None
         }
     }
@@ -209,8 +214,8 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de str>, 
 
 /// Parses the arguments; absent and `null` mean `{}` (T-22), and `null` members that mean "absent" are removed.
 fn read_arguments(tool: &Tool, sent: &str) -> Result<Value, Error> {
-    let mut arguments: Value = serde_json::from_str(sent)
-        .map_err(|error| Error::Validation(format!("`arguments` cannot be read: {error}")))?;
+    let mut arguments: Value =
+        serde_json::from_str(sent).map_err(|error| Error::Validation(format!("invalid `arguments`: {error}")))?;
     match &mut arguments {
         Value::Null => Ok(json!({})),
         Value::Object(members) => {
@@ -239,7 +244,7 @@ fn failure_cause(tool: &Tool, error: ToolError) -> Result<FailureCause, Error> {
 
 fn reply(tool: &Tool, mut result: CallResult, version: Version) -> MethodReply {
     if let Some(since) = &tool.meta().deprecated_in {
-        let note = format!("`{}` is deprecated since {since} and may go away", tool.name());
+        let note = format!("`{}` is deprecated since {since} and may be removed", tool.name());
         result.meta.get_or_insert_default().insert("deprecated".into(), json!({ "since": since, "message": note }));
     }
     // `structuredContent` exists since 2025-06-18, and had to be an object until 2026-07-28.
@@ -276,7 +281,7 @@ mod tests {
                 }
                 Err(error) => error.to_string(),
             };
-            assert_eq!(shown(Params::parse(&params)), shown(params.parse()));
+            assert_eq!(shown(Params::parse(&params)), shown(Params::parse_slow(&params)));
         }
     }
 

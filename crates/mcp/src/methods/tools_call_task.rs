@@ -44,7 +44,7 @@ pub(crate) async fn start(
     let (work, sent) = (work(context.clone()), sent.to_owned());
     let trace = call.transport.request_trace.trace.clone();
     let going_on = async move {
-        let measure = CallMetrics::begin(&server, &tool, &sent, &detached.transport);
+        let measure = CallMetrics::begin(&server, &tool, &sent, &detached.transport, &detached.meta);
         // A task may run for its TTL; the tool timeout applies to callers that wait.
         let ended = match RoundTrip::detached(asking).run(&context, tool.name(), Some(ttl), work).await {
             Ok(RoundTripOutcome::Finished(outcome)) => Ok(outcome),

@@ -78,12 +78,12 @@ impl Metrics {
         prometheus.register("connections", "Open HTTP and WebSocket connections", metrics.connections.clone());
         prometheus.register(
             "connections_rejected",
-            "Connections rejected: too many open, or opened by another user",
+            "Connections rejected because of the connection limit or a different user",
             metrics.rejected_connections.clone(),
         );
         prometheus.register(
             "connections_evicted",
-            "Connections evicted at the connection limit: silent, stalled in a request head, or idle",
+            "Connections evicted at the connection limit: slow, stalled, idle, or of an address or caller over its share",
             metrics.evicted_connections.clone(),
         );
         prometheus.register("tls_handshakes_failed", "Failed TLS handshakes", metrics.failed_handshakes.clone());
@@ -97,8 +97,8 @@ impl Metrics {
     }
 
     /// Measures a request until the returned guard is dropped.
-    pub(crate) fn start_request(&self, method: &str, via: Transport) -> RequestTimer<'_> {
-        self.requests.start(method, via, &self.in_flight, &self.history)
+    pub(crate) fn start_request(&self, method: &str, via: Transport, is_in_history: bool) -> RequestTimer<'_> {
+        self.requests.start(method, via, &self.in_flight, is_in_history.then_some(&self.history))
     }
 
     pub(crate) fn count_error(&self, error_type: &'static str) {
@@ -135,8 +135,8 @@ impl Metrics {
         self.requests.encode(&mut text);
         let audit = server.audit();
         for (name, help, value) in [
-            ("corbie_audit_recorded", "Calls and events recorded in the audit log", audit.recorded()),
-            ("corbie_audit_lost", "Calls and events that the audit sink lost", audit.lost()),
+            ("corbie_audit_recorded", "Entries recorded in the audit log", audit.recorded()),
+            ("corbie_audit_lost", "Audit log entries that were lost", audit.lost()),
         ] {
             exposition::write_header(&mut text, name, "counter", help);
             let _ = writeln!(text, "{name}_total {value}");

@@ -23,10 +23,10 @@ pub(super) fn encode(text: &mut String, server: &Server) {
         started.as_secs_f64(),
     );
     if let Some(bytes) = resident_memory() {
-        gauge("process_resident_memory_bytes", "Resident memory of the process", bytes as f64);
+        gauge("process_resident_memory_bytes", "Resident memory size", bytes as f64);
     }
     if let Some(open) = open_descriptors() {
-        gauge("process_open_fds", "Open file descriptors", open as f64);
+        gauge("process_open_fds", "Number of open file descriptors", open as f64);
     }
 }
 

@@ -40,7 +40,8 @@ pub(crate) struct RequestStats {
 pub(crate) struct RequestTimer<'a> {
     stats: &'a RequestStats,
     in_flight: &'a Gauge,
-    history: &'a History,
+    /// `None` if the request is not part of the history.
+    history: Option<&'a History>,
     started: Instant,
     failed: bool,
 }
@@ -65,7 +66,7 @@ impl RequestMetrics {
         method: &str,
         via: Transport,
         in_flight: &'a Gauge,
-        history: &'a History,
+        history: Option<&'a History>,
     ) -> RequestTimer<'a> {
         in_flight.inc();
         let stats = &self.method(method).by_transport[via as usize];
@@ -131,7 +132,9 @@ impl Drop for RequestTimer<'_> {
         let ended = Instant::now();
         let took = ended - self.started;
         self.stats.count(took, self.failed);
-        self.history.record_request(ended, took, self.failed);
+        if let Some(history) = self.history {
+            history.record_request(ended, took, self.failed);
+        }
     }
 }
 

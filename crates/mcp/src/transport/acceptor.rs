@@ -139,7 +139,8 @@ impl Handshake {
             #[cfg(unix)]
             (Handshake::PeerCredentials(peers), RawConnection::Unix(stream)) if !peers.allows(&stream) => {
                 server.inner().metrics.rejected_connections.inc();
-                let why = "this socket serves its own user only; its operator can let others in\n";
+                let why = "permission denied: this socket accepts only its own user; the operator can allow other \
+                    users\n";
                 send_plain_response(stream, "403 Forbidden", "", why).await;
                 None
             }

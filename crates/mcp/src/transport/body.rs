@@ -51,13 +51,13 @@ pub struct ReceivedBody {
 /// Why the body could not be received.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BodyError {
-    #[error("send `Content-Type: application/json`")]
+    #[error("unsupported content type; send `Content-Type: application/json`")]
     NotJson,
-    #[error("the body is larger than {most} bytes; raise `server.limits.max_message_bytes` or send less")]
+    #[error("request body is larger than {most} bytes; send less or increase `server.limits.max_message_bytes`")]
     TooLarge { most: usize },
-    #[error("the body took too long to arrive")]
+    #[error("timed out while reading the request body")]
     TooSlow,
-    #[error("the body ended too early")]
+    #[error("incomplete request body")]
     Incomplete,
     #[error(transparent)]
     NoMemory(#[from] Error),
@@ -176,8 +176,8 @@ impl BodyReservation {
         let fits = |taken: usize| taken.checked_add(bytes).filter(|together| together <= most);
         if taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
             let message = format!(
-                "the requests that the server works on take all of the {most} bytes there are for them; send less at \
-                 once, or raise `server.limits.max_body_memory`"
+                "requests in progress use all {most} bytes of body memory; try again later, send smaller requests, or \
+                 increase `server.limits.max_body_memory`"
             );
             return Err(Error::busy(message, MEMORY_RETRY_AFTER));
         }

@@ -73,7 +73,14 @@ impl Connection {
         session.replace_notification_stream(out.clone());
         let gone = CancellationToken::new();
         // Subscribe here, so that no later event is missed.
-        server.spawn(forward_events(server.events(), session.clone(), party.clone(), out.clone(), gone.clone()));
+        server.spawn(forward_events(
+            server.clone(),
+            server.events(),
+            session.clone(),
+            party.clone(),
+            out.clone(),
+            gone.clone(),
+        ));
         let running = TaskTracker::new();
         running.close();
         let in_flight = Arc::new(Semaphore::new(server.limits().max_in_flight));
@@ -136,6 +143,11 @@ impl Connection {
     /// Whether its token is no longer valid, so that the connection should be closed.
     pub(crate) fn is_revoked(&self) -> bool {
         self.connected_caller.is_revoked()
+    }
+
+    /// The requests in progress.
+    pub(super) fn running(&self) -> TaskTracker {
+        self.running.clone()
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -208,13 +220,17 @@ impl Connection {
         let meta = RequestMeta::parse(&request.params);
         let era = meta.as_ref().map_or(Era::Legacy, RequestMeta::era);
         let Some(caller) = self.connected_caller.caller() else {
-            let error = Error::Authentication("the token of this connection is not valid any more".into());
+            let error = Error::Authentication(
+                "the token of this connection is no longer valid; reconnect with a new \
+                one"
+                .into(),
+            );
             return Err(RejectedRequest { rejection: DecodeError { id: Some(request.id), error }, era });
         };
         let Ok(place) = self.in_flight.clone().try_acquire_owned() else {
             let most = self.server.limits().max_in_flight;
             let error = Error::RateLimited(format!(
-                "{most} requests are in flight on this connection; wait for answers before sending more"
+                "too many requests in flight on this connection (maximum {most}); wait for responses"
             ));
             return Err(RejectedRequest { rejection: DecodeError { id: Some(request.id), error }, era });
         };
@@ -325,6 +341,7 @@ pub(crate) fn encode_rejection(rejection: &DecodeError) -> Vec<u8> {
 
 /// Forwards events to a peer that called `initialize`; other peers did not subscribe.
 async fn forward_events(
+    server: Server,
     mut events: Receiver<Event>,
     session: Arc<Session>,
     party: ConnectedCaller,
@@ -339,7 +356,7 @@ async fn forward_events(
         match event {
             Ok(_) if party.is_revoked() => return,
             Ok(event) if session.version().is_some() => {
-                let notification = event.for_legacy(&session.subscriptions(), &party.identity);
+                let notification = server.legacy_notification(&event, &session, &party.identity);
                 if let Some(notification) = notification {
                     out.try_send(notification);
                 }

@@ -80,7 +80,7 @@ impl ResponseBody {
     ) -> http::Response<ResponseBody> {
         let is_upgrade = response.status() == http::StatusCode::SWITCHING_PROTOCOLS;
         if is_upgrade {
-            phase.enter(Phase::Upgraded, 0);
+            phase.record_message();
         }
         let phase = (!is_upgrade).then(|| phase.clone());
         response.map(|body| ResponseBody { body, phase, forwarded })

@@ -1,12 +1,14 @@
-//! Connection limits: in total and per address, with a reserve for health probes and authenticated callers.
+//! Connection limits: in total, per address and per identity, with a reserve for health probes and authenticated callers.
 //!
-//! An address may use more than its share as long as permits are free. When all are taken, a new connection takes the
-//! permit of another one (see `eviction.rs`): of any that is not in use, or, if its address has its share, of one of the
-//! same address. Connections of authenticated callers give way only to those of other authenticated callers.
+//! An address or identity may use more than its share as long as permits are free. When all are taken, a new connection
+//! takes the permit of another one (see `eviction.rs`): of any that is not in use, or, if its share is used up, of one of
+//! the same address or identity. Connections of authenticated callers give way only to those of other authenticated
+//! callers. An identity over its share also loses connections in use: event streams, unfinished bodies, WebSockets.
 //!
 //! If none can be evicted, the connection goes into the reserve. There it has a few seconds to send a head; silent
 //! connections and incomplete heads make room for newer ones, oldest first. Health probes are answered from the reserve;
-//! other requests need a regular permit by then, or a valid token.
+//! other requests need a regular permit by then, or a valid token. WebSockets and event streams, which have no end, always
+//! need a regular permit.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,6 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::auth::TokenHolder;
 use super::connection_phase::{ConnectionPhase, milliseconds};
 use super::eviction::{EvictionRank, FRESH, Protection};
 use crate::limits::Limits;
@@ -32,9 +35,11 @@ pub(super) struct ConnectionLimiter {
     reserve: Arc<Semaphore>,
     /// Permits for authenticated requests in the reserve; the rest of it is for health probes.
     reserve_requests: Arc<Semaphore>,
+    max_reserve_requests: usize,
     /// Permits for requests in the reserve that wait for a regular one. The rest of it is not blocked by them.
     reserve_waits: Semaphore,
     max_per_address: usize,
+    max_per_identity: usize,
     open: Mutex<OpenConnections>,
     /// Permits for rejection replies.
     pub(super) rejection_permits: Semaphore,
@@ -43,6 +48,13 @@ pub(super) struct ConnectionLimiter {
 /// A connection's permit, carried by its requests: a WebSocket keeps it after the upgrade.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionPermit(Arc<Inner>);
+
+/// Address or identity that a connection is counted for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum ShareOwner {
+    Address(IpAddr),
+    Identity(Arc<str>),
+}
 
 /// A connection that requests a permit.
 #[derive(Debug)]
@@ -74,17 +86,17 @@ struct Inner {
 struct Permits {
     _connection: OwnedSemaphorePermit,
     _reserve_request: Option<OwnedSemaphorePermit>,
-    /// Its part of its address's share; `None` for authenticated callers.
+    /// Its part of the share of its address, or of its identity if the caller is authenticated.
     share: Option<Share>,
     /// The same for the client that a proxy forwards a request of.
     client: Option<Share>,
 }
 
-/// Counts a connection of an address until dropped.
+/// Counts a connection of an address or identity until dropped.
 #[derive(Debug)]
 struct Share {
-    /// `None` for addresses that are not counted.
-    address: Option<IpAddr>,
+    /// `None` for addresses that are not counted, and for the operator.
+    owner: Option<ShareOwner>,
     places: Arc<ConnectionLimiter>,
 }
 
@@ -92,27 +104,32 @@ struct Share {
 struct OpenConnections {
     next_number: u64,
     connections: HashMap<u64, OpenConnection>,
-    by_address: HashMap<IpAddr, usize>,
+    by_owner: HashMap<ShareOwner, usize>,
 }
 
 #[derive(Debug)]
 struct OpenConnection {
     phase: ConnectionPhase,
     close: CancellationToken,
-    /// The address it is counted for, or the client whose request a proxy forwards over it.
-    counted_for: Option<IpAddr>,
+    /// The address or identity it is counted for, or those of the client whose request a proxy forwards over it.
+    counted_for: Option<ShareOwner>,
     provisional: bool,
+    /// Its request is served from the reserve.
+    uses_reserve: bool,
     /// Its last caller had a valid token.
     is_authenticated: bool,
 }
 
 /// A connection that needs a regular permit.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Newcomer {
-    address: Option<IpAddr>,
+    counted_for: Option<ShareOwner>,
     is_over_share: bool,
     is_authenticated: bool,
 }
+
+/// One identity's share is this fraction of the connection limit.
+const IDENTITY_FRACTION: usize = 4;
 
 /// Time for an evicted connection to close. It has no request to finish.
 const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
@@ -134,8 +151,10 @@ impl ConnectionLimiter {
             free: Arc::new(Semaphore::new(limits.max_connections)),
             reserve: Arc::new(Semaphore::new(reserve)),
             reserve_requests: Arc::new(Semaphore::new(reserve / 2)),
+            max_reserve_requests: reserve / 2,
             reserve_waits: Semaphore::new(reserve / 4),
             max_per_address: limits.max_connections_per_address,
+            max_per_identity: (limits.max_connections / IDENTITY_FRACTION).max(1),
             open: Mutex::default(),
             rejection_permits: Semaphore::new(MAX_REJECTION_REPLIES),
         })
@@ -157,7 +176,7 @@ impl ConnectionLimiter {
         self: &Arc<ConnectionLimiter>,
         visitor: IncomingConnection,
     ) -> Option<ConnectionPermit> {
-        if let Some(permit) = self.wait_for_regular(&visitor, false).await {
+        if let Some(permit) = self.wait_for_regular(&visitor, None).await {
             return Some(self.register(visitor, permit, false));
         }
         let permit = self.wait_for(&self.reserve, &visitor.server, |seat, _| seat.provisional).await?;
@@ -171,13 +190,20 @@ impl ConnectionLimiter {
         provisional: bool,
     ) -> ConnectionPermit {
         let turn = ConnectionPhase::new();
-        let share = (!provisional).then(|| self.share(visitor.counted_for));
-        let (leave, counted_for) = (visitor.close.clone(), visitor.counted_for);
+        let counted_for = visitor.counted_for.map(ShareOwner::Address);
+        let share = (!provisional).then(|| self.share(counted_for.clone()));
+        let leave = visitor.close.clone();
         let mut taken = self.lock_open();
         let number = taken.next_number;
         taken.next_number += 1;
-        let seat =
-            OpenConnection { phase: turn.clone(), close: leave, counted_for, provisional, is_authenticated: false };
+        let seat = OpenConnection {
+            phase: turn.clone(),
+            close: leave,
+            counted_for,
+            provisional,
+            uses_reserve: false,
+            is_authenticated: false,
+        };
         taken.connections.insert(number, seat);
         drop(taken);
         visitor.server.inner().metrics.connections.inc();
@@ -196,10 +222,22 @@ impl ConnectionLimiter {
     async fn wait_for_regular(
         &self,
         visitor: &IncomingConnection,
-        is_authenticated: bool,
+        caller: Option<&TokenHolder>,
     ) -> Option<OwnedSemaphorePermit> {
-        let address = visitor.counted_for;
-        let newcomer = Newcomer { address, is_over_share: self.has_used_share(address), is_authenticated };
+        let (counted_for, is_over_share) = match caller {
+            // Its connection counts already.
+            Some(caller) => {
+                let owner = ShareOwner::of(caller);
+                let is_over_share = owner.as_ref().is_some_and(|owner| self.lock_open().is_over_share(owner, self));
+                (owner, is_over_share)
+            }
+            None => {
+                let owner = visitor.counted_for.map(ShareOwner::Address);
+                let has_used_share = self.has_used_share(owner.as_ref());
+                (owner, has_used_share)
+            }
+        };
+        let newcomer = Newcomer { counted_for, is_over_share, is_authenticated: caller.is_some() };
         self.wait_for(&self.free, &visitor.server, |seat, rank| newcomer.may_evict(seat, rank)).await
     }
 
@@ -217,19 +255,29 @@ impl ConnectionLimiter {
         timeout(EVICTION_TIMEOUT, permits.clone().acquire_owned()).await.ok()?.ok()
     }
 
-    /// Counts a connection of an address.
-    fn share(self: &Arc<ConnectionLimiter>, address: Option<IpAddr>) -> Share {
-        let address = address.filter(|_| self.max_per_address > 0);
-        if let Some(address) = address {
-            *self.lock_open().by_address.entry(address).or_default() += 1;
+    /// Counts a connection of an address or identity.
+    fn share(self: &Arc<ConnectionLimiter>, owner: Option<ShareOwner>) -> Share {
+        let owner = owner.filter(|owner| self.max_share(owner) > 0);
+        if let Some(owner) = &owner {
+            *self.lock_open().by_owner.entry(owner.clone()).or_default() += 1;
         }
-        Share { address, places: self.clone() }
+        Share { owner, places: self.clone() }
     }
 
-    /// Whether a further connection of an address is more than its share.
-    fn has_used_share(&self, address: Option<IpAddr>) -> bool {
-        let most = self.max_per_address;
-        most > 0 && address.is_some_and(|address| self.lock_open().connections(address) >= most)
+    /// The share of an address or identity; 0 if it is not limited.
+    fn max_share(&self, owner: &ShareOwner) -> usize {
+        match owner {
+            ShareOwner::Address(_) => self.max_per_address,
+            ShareOwner::Identity(_) => self.max_per_identity,
+        }
+    }
+
+    /// Whether a further connection is more than the share.
+    fn has_used_share(&self, owner: Option<&ShareOwner>) -> bool {
+        owner.is_some_and(|owner| {
+            let most = self.max_share(owner);
+            most > 0 && self.lock_open().connections(owner) >= most
+        })
     }
 
     /// Closes the connection with the lowest eviction rank; `None` if all matching ones are in use.
@@ -237,11 +285,11 @@ impl ConnectionLimiter {
         let (taken, now) = (self.lock_open(), milliseconds());
         let candidates = taken.connections.iter().filter(|(_, seat)| !seat.close.is_cancelled());
         let candidates = candidates.filter_map(|(number, seat)| {
-            let rank = seat.phase.eviction_rank(taken.protection(seat, self.max_per_address), now)?;
+            let rank = seat.phase.eviction_rank(taken.protection(seat, self), now)?;
             fits(seat, rank).then_some((rank, number, seat))
         });
         let (rank, _, seat) = candidates.min_by_key(|(rank, number, _)| (*rank, **number))?;
-        if rank == EvictionRank::BusyOverShare {
+        if matches!(rank, EvictionRank::BusyOverShare | EvictionRank::AuthenticatedBusyOverShare) {
             seat.phase.abort();
         }
         seat.close.cancel();
@@ -281,16 +329,16 @@ impl ConnectionPermit {
 
     /// Whether a request of a connection in the reserve is served. It is if the connection gets a regular permit, or if
     /// the caller is authenticated and the reserve has room for the request.
-    pub(super) async fn settle(&self, is_authenticated: bool) -> bool {
+    pub(super) async fn settle(&self, caller: Option<&TokenHolder>) -> bool {
         let (held, places) = (&self.0, &self.0.places);
         let (wait, deadline) = (places.reserve_waits.try_acquire(), Instant::now() + EVICTION_TIMEOUT);
-        while !held.promote(is_authenticated).await {
+        while !held.promote(caller).await {
             // New connections may turn out to be silent, and begun heads may stay incomplete.
             if wait.is_ok() && places.has_fresh() && Instant::now() < deadline {
                 sleep(FRESH / 4).await;
                 continue;
             }
-            return held.use_reserve(is_authenticated);
+            return caller.is_some_and(|caller| held.use_reserve(caller));
         }
         true
     }
@@ -310,16 +358,15 @@ impl ConnectionPermit {
         self.0.known_identity.load(Ordering::Relaxed) == address_of(identity)
     }
 
-    /// The caller is authenticated: the connection does not count for its address any more, and is protected from
+    /// The caller is authenticated: the connection counts for its identity instead of its address, and is protected from
     /// eviction for unauthenticated callers.
-    pub(super) fn meet(&self, identity: &Arc<str>) {
-        self.0.known_identity.store(address_of(identity), Ordering::Relaxed);
-        if let Some(seat) = self.0.places.lock_open().connections.get_mut(&self.0.number) {
-            seat.counted_for = None;
-            seat.is_authenticated = true;
-        }
-        let share = self.0.permits().share.take();
-        drop(share);
+    pub(super) fn meet(&self, caller: &TokenHolder) {
+        self.0.known_identity.store(address_of(&caller.identity), Ordering::Relaxed);
+        let owner = ShareOwner::of(caller);
+        let share = self.0.places.share(owner.clone());
+        self.count_for(owner, true);
+        let previous = self.0.permits().share.replace(share);
+        drop(previous);
     }
 
     /// The caller sent a wrong token: the connection is not protected any more.
@@ -335,26 +382,42 @@ impl ConnectionPermit {
     /// the client has used up its share and no permit is free.
     pub(super) fn count_client(&self, client: IpAddr) -> bool {
         self.release_client();
-        let (places, client) = (&self.0.places, Some(network(client)));
-        if places.has_used_share(client) && places.free.available_permits() == 0 {
+        let (places, client) = (&self.0.places, ShareOwner::Address(network(client)));
+        if places.has_used_share(Some(&client)) && places.free.available_permits() == 0 {
             return false;
         }
-        self.0.permits().client = Some(places.share(client));
-        self.count_for(client);
+        self.0.permits().client = Some(places.share(Some(client.clone())));
+        self.count_for(Some(client), false);
         true
+    }
+
+    /// The same for an authenticated client, which counts for its identity.
+    pub(super) fn count_caller(&self, caller: &TokenHolder) {
+        self.release_client();
+        let owner = ShareOwner::of(caller);
+        self.0.permits().client = Some(self.0.places.share(owner.clone()));
+        self.count_for(owner, true);
     }
 
     pub(super) fn release_client(&self) {
         let share = self.0.permits().client.take();
         if share.is_some() {
-            self.count_for(None);
+            self.count_for(None, false);
         }
     }
 
-    fn count_for(&self, address: Option<IpAddr>) {
+    fn count_for(&self, owner: Option<ShareOwner>, is_authenticated: bool) {
         if let Some(seat) = self.0.places.lock_open().connections.get_mut(&self.0.number) {
-            seat.counted_for = address;
+            seat.counted_for = owner;
+            seat.is_authenticated = is_authenticated;
         }
+    }
+}
+
+impl ShareOwner {
+    /// The identity of a caller; `None` for the operator, whose connections are not counted.
+    fn of(caller: &TokenHolder) -> Option<ShareOwner> {
+        (!caller.is_operator).then(|| ShareOwner::Identity(caller.identity.clone()))
     }
 }
 
@@ -365,55 +428,84 @@ fn address_of(identity: &Arc<str>) -> usize {
 
 impl Newcomer {
     /// Whether a connection with a regular permit has less claim to it.
-    fn may_evict(self, seat: &OpenConnection, rank: EvictionRank) -> bool {
+    fn may_evict(&self, seat: &OpenConnection, rank: EvictionRank) -> bool {
         if seat.provisional {
             return false;
         }
+        let is_own = seat.counted_for == self.counted_for;
         match rank {
-            EvictionRank::Authenticated(_) => self.is_authenticated,
-            // An address gains nothing from its own requests being aborted.
+            // A WebSocket takes time to close, and the request of the same identity would occupy the reserve meanwhile.
+            EvictionRank::Authenticated(_) | EvictionRank::AuthenticatedOverShare(_) => {
+                self.is_authenticated && (!self.is_over_share || is_own && !seat.phase.is_upgraded())
+            }
+            // An identity or address gains nothing from its own requests being aborted.
+            EvictionRank::AuthenticatedBusyOverShare => self.is_authenticated && !self.is_over_share,
             EvictionRank::BusyOverShare => self.is_authenticated || !self.is_over_share,
-            _ => self.is_authenticated || !self.is_over_share || seat.counted_for == self.address,
+            _ => self.is_authenticated || !self.is_over_share || is_own,
         }
     }
 }
 
 impl OpenConnections {
-    fn connections(&self, address: IpAddr) -> usize {
-        self.by_address.get(&address).copied().unwrap_or_default()
+    fn connections(&self, owner: &ShareOwner) -> usize {
+        self.by_owner.get(owner).copied().unwrap_or_default()
     }
 
-    fn protection(&self, seat: &OpenConnection, most_per_address: usize) -> Protection {
-        let is_over_share = || seat.counted_for.is_some_and(|address| self.connections(address) > most_per_address);
-        match seat {
-            OpenConnection { provisional: true, .. } => Protection::Reserve,
-            OpenConnection { is_authenticated: true, .. } => Protection::Authenticated,
-            _ if most_per_address > 0 && is_over_share() => Protection::OverShare,
-            _ => Protection::WithinShare,
+    fn is_over_share(&self, owner: &ShareOwner, places: &ConnectionLimiter) -> bool {
+        let most = places.max_share(owner);
+        most > 0 && self.connections(owner) > most
+    }
+
+    fn protection(&self, seat: &OpenConnection, places: &ConnectionLimiter) -> Protection {
+        let is_over_share = || seat.counted_for.as_ref().is_some_and(|owner| self.is_over_share(owner, places));
+        match (seat.provisional, seat.is_authenticated) {
+            (true, _) => Protection::Reserve,
+            (false, true) if is_over_share() => Protection::AuthenticatedOverShare,
+            (false, true) => Protection::Authenticated,
+            (false, false) if is_over_share() => Protection::OverShare,
+            (false, false) => Protection::WithinShare,
         }
     }
 }
 
 impl Inner {
     /// Exchanges the permit of the reserve for a regular one.
-    async fn promote(&self, is_authenticated: bool) -> bool {
+    async fn promote(&self, caller: Option<&TokenHolder>) -> bool {
         let places = &self.places;
-        let Some(permit) = places.wait_for_regular(&self.connection, is_authenticated).await else { return false };
-        let share = (!is_authenticated).then(|| places.share(self.connection.counted_for));
+        let Some(permit) = places.wait_for_regular(&self.connection, caller).await else { return false };
+        // Connections of authenticated callers count already.
+        let share = caller.is_none().then(|| places.share(self.connection.counted_for.map(ShareOwner::Address)));
         let mut permits = self.permits();
-        let client = permits.client.take();
+        let (share, client) = (share.or_else(|| permits.share.take()), permits.client.take());
         *permits = Permits { _connection: permit, _reserve_request: None, share, client };
         drop(permits);
         self.provisional.store(false, Ordering::Relaxed);
         if let Some(seat) = places.lock_open().connections.get_mut(&self.number) {
             seat.provisional = false;
+            seat.uses_reserve = false;
         }
         true
     }
 
-    /// Serves one request of an authenticated caller from the reserve.
-    fn use_reserve(&self, is_authenticated: bool) -> bool {
-        let permit = self.places.reserve_requests.clone().try_acquire_owned().ok().filter(|_| is_authenticated);
+    /// Serves one request of an authenticated caller from the reserve. One identity has half of its permits, and the
+    /// operator the last quarter.
+    fn use_reserve(&self, caller: &TokenHolder) -> bool {
+        let (places, most) = (&self.places, self.places.max_reserve_requests);
+        let permit = {
+            let mut taken = places.lock_open();
+            let is_own = |seat: &&OpenConnection| match &seat.counted_for {
+                Some(ShareOwner::Identity(identity)) => seat.uses_reserve && *identity == caller.identity,
+                _ => false,
+            };
+            let has_room = caller.is_operator
+                || places.reserve_requests.available_permits() > most / 4
+                    && taken.connections.values().filter(is_own).count() < most / 2;
+            let permit = places.reserve_requests.clone().try_acquire_owned().ok().filter(|_| has_room);
+            if let Some(seat) = taken.connections.get_mut(&self.number) {
+                seat.uses_reserve = permit.is_some();
+            }
+            permit
+        };
         let is_served = permit.is_some();
         self.permits()._reserve_request = permit;
         is_served
@@ -434,12 +526,12 @@ impl Drop for Inner {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let Some(address) = self.address else { return };
+        let Some(owner) = &self.owner else { return };
         let mut taken = self.places.lock_open();
-        if let Some(count) = taken.by_address.get_mut(&address) {
+        if let Some(count) = taken.by_owner.get_mut(owner) {
             *count -= 1;
             if *count == 0 {
-                taken.by_address.remove(&address);
+                taken.by_owner.remove(owner);
             }
         }
     }
@@ -464,6 +556,7 @@ mod tests {
 
     use super::*;
     use crate::transport::connection_phase::Phase;
+    use crate::trust_state::TrustState;
 
     fn places(most: usize, per_address: usize) -> Arc<ConnectionLimiter> {
         let limits = Limits { max_connections: most, max_connections_per_address: per_address, ..Limits::default() };
@@ -478,6 +571,20 @@ mod tests {
             counted_for: Some(network(from)),
             _open: TaskTracker::new().token(),
             close: CancellationToken::new(),
+        }
+    }
+
+    fn address(from: &str) -> ShareOwner {
+        ShareOwner::Address(network(from.parse().expect("an address")))
+    }
+
+    fn caller(identity: &str) -> TokenHolder {
+        TokenHolder {
+            identity: identity.into(),
+            trust: TrustState::new(None),
+            permissions: None,
+            rate_limit: None,
+            is_operator: identity == "token:operator",
         }
     }
 
@@ -504,7 +611,7 @@ mod tests {
         for from in ["192.0.2.1", "192.0.2.1", "2001:db8::1", "2001:db8::2", "192.0.2.2", "127.0.0.1", "::1"] {
             held.push(places.try_acquire(visitor(from)).expect("a place"));
         }
-        let has_used_share = |from: &str| places.has_used_share(visitor(from).counted_for);
+        let has_used_share = |from: &str| places.has_used_share(Some(&address(from)));
         for from in ["192.0.2.1", "::ffff:192.0.2.1", "2001:db8::3", "127.0.0.2", "::ffff:127.0.0.1"] {
             assert!(has_used_share(from), "{from}");
         }
@@ -512,7 +619,7 @@ mod tests {
         held.remove(0);
         assert!(!has_used_share("192.0.2.1"), "one has left");
         drop(held);
-        assert!(places.lock_open().by_address.is_empty());
+        assert!(places.lock_open().by_owner.is_empty());
         assert!(places.lock_open().connections.is_empty());
     }
 
@@ -543,18 +650,18 @@ mod tests {
     #[tokio::test]
     async fn s10_authenticated_callers_give_way_to_each_other_alone() {
         let places = places(1, 0);
-        let identity: Arc<str> = "token:a".into();
+        let a = caller("token:a");
         let first = idle(places.try_acquire(visitor("192.0.2.1")).expect("free"));
-        first.meet(&identity);
+        first.meet(&a);
         assert!(places.acquire_by_eviction(visitor("192.0.2.2")).await.expect("in the reserve").is_provisional());
         assert!(!first.close_token().is_cancelled());
         let other = busy(places.acquire_by_eviction(visitor("192.0.2.2")).await.expect("in the reserve"));
-        assert!(!other.settle(false).await);
+        assert!(!other.settle(None).await);
         let closed = closes_when_evicted(first);
-        assert!(other.settle(true).await && !other.is_provisional());
+        assert!(other.settle(Some(&caller("token:b"))).await && !other.is_provisional());
         closed.await.expect("no panic");
         let other = idle(other);
-        other.meet(&identity);
+        other.meet(&a);
         other.forget_identity();
         let closed = closes_when_evicted(other);
         assert!(!places.acquire_by_eviction(visitor("192.0.2.2")).await.expect("a wrong token since").is_provisional());
@@ -562,18 +669,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn s10_authenticated_callers_and_those_that_are_not_counted_use_no_share() {
+    async fn s10_authenticated_callers_use_no_share_of_their_address() {
         let places = places(10, 1);
         let first = places.try_acquire(visitor("192.0.2.1")).expect("a place");
-        assert!(places.has_used_share(visitor("192.0.2.1").counted_for));
-        let identity: Arc<str> = "token:a".into();
-        assert!(!first.knows(&identity));
-        first.meet(&identity);
-        assert!(first.knows(&identity) && !first.knows(&"token:b".into()));
-        assert!(!places.has_used_share(visitor("192.0.2.1").counted_for));
+        assert!(places.has_used_share(Some(&address("192.0.2.1"))));
+        let a = caller("token:a");
+        assert!(!first.knows(&a.identity));
+        first.meet(&a);
+        assert!(first.knows(&a.identity) && !first.knows(&"token:b".into()));
+        assert!(!places.has_used_share(Some(&address("192.0.2.1"))));
         let _uncounted =
             places.try_acquire(IncomingConnection { counted_for: None, ..visitor("127.0.0.1") }).expect("a place");
-        assert!(places.lock_open().by_address.is_empty());
+        assert_eq!(places.lock_open().by_owner.keys().collect::<Vec<_>>(), [&ShareOwner::of(&a).expect("counted")]);
+        first.meet(&caller("token:operator"));
+        assert!(places.lock_open().by_owner.is_empty(), "the operator is not counted");
     }
 
     #[tokio::test]
@@ -596,7 +705,7 @@ mod tests {
         let newcomer = places.acquire_by_eviction(visitor("192.0.2.3")).await.expect("room");
         assert!(newcomer.is_provisional(), "the others may have sent something");
         newcomer.phase().start_request();
-        assert!(newcomer.settle(false).await && !newcomer.is_provisional());
+        assert!(newcomer.settle(None).await && !newcomer.is_provisional());
         assert!(!other.0.is_cancelled());
         leaving.await.expect("no panic");
     }
@@ -608,18 +717,70 @@ mod tests {
         let mut reserve = Vec::new();
         for _ in 0..MIN_RESERVE {
             let place = busy(places.acquire_by_eviction(visitor("192.0.2.2")).await.expect("in the reserve"));
-            assert!(place.is_provisional() && !place.settle(false).await);
+            assert!(place.is_provisional() && !place.settle(None).await);
             reserve.push(place);
         }
-        let mut served = 0;
-        for place in &reserve {
-            served += usize::from(place.settle(true).await);
+        let (a, b, operator) = (caller("token:a"), caller("token:b"), caller("token:operator"));
+        let callers =
+            [(&a, true), (&a, true), (&a, false), (&b, true), (&b, false), (&operator, true), (&operator, false)];
+        for (place, (caller, is_served)) in reserve.iter().zip(callers) {
+            place.meet(caller);
+            assert_eq!(place.settle(Some(caller)).await, is_served, "{}", caller.identity);
         }
-        assert_eq!(served, MIN_RESERVE / 2);
         assert!(places.acquire_by_eviction(visitor("192.0.2.3")).await.is_none(), "bounded");
         drop(regular);
         let last = reserve.last().expect("one");
-        assert!(last.settle(false).await && !last.is_provisional(), "a regular permit is free");
+        assert!(last.settle(None).await && !last.is_provisional(), "a regular permit is free");
+    }
+
+    #[tokio::test]
+    async fn s10_an_identity_over_its_share_loses_connections_in_use_to_other_identities_alone() {
+        let places = places(4, 0);
+        let (a, b) = (caller("token:a"), caller("token:b"));
+        let mut held: Vec<_> = (0..4).map(|_| busy(places.try_acquire(visitor("192.0.2.1")).expect("free"))).collect();
+        held.iter().for_each(|place| place.meet(&a));
+        held[3].phase().record_message();
+        let token = held[0].close_token().clone();
+        let closed = closes_when_evicted(held.pop().expect("four"));
+        let newcomer = async |caller: &TokenHolder| {
+            let place = busy(places.acquire_by_eviction(visitor("192.0.2.2")).await.expect("in the reserve"));
+            place.meet(caller);
+            let served = place.settle(Some(caller)).await;
+            (place, served)
+        };
+        let (own, served) = newcomer(&a).await;
+        assert!(served && own.is_provisional(), "an identity gains nothing from its own");
+        let (first, served) = newcomer(&b).await;
+        assert!(served && !first.is_provisional());
+        closed.await.expect("no panic");
+        assert!(!token.is_cancelled(), "the idle WebSocket is first");
+        let (second, served) = newcomer(&b).await;
+        assert!(served && second.is_provisional() && !token.is_cancelled(), "this identity has its share");
+        let closed = closes_when_evicted(held.remove(0));
+        let (third, served) = newcomer(&caller("token:operator")).await;
+        assert!(served && !third.is_provisional());
+        closed.await.expect("no panic");
+        assert!(!first.close_token().is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn s10_a_proxy_counts_for_its_authenticated_clients() {
+        let places = places(4, 0);
+        let proxy = || IncomingConnection { counted_for: None, ..visitor("127.0.0.1") };
+        let a = caller("token:a");
+        let held: Vec<_> = (0..3).map(|_| busy(places.try_acquire(proxy()).expect("a place"))).collect();
+        held.iter().for_each(|place| place.count_caller(&a));
+        assert_eq!(places.lock_open().connections(&ShareOwner::of(&a).expect("counted")), 3);
+        let protection = |place: &ConnectionPermit| {
+            let taken = places.lock_open();
+            taken.protection(&taken.connections[&place.0.number], &places)
+        };
+        assert_eq!(protection(&held[0]), Protection::AuthenticatedOverShare);
+        held[1..].iter().for_each(ConnectionPermit::release_client);
+        assert_eq!(protection(&held[0]), Protection::Authenticated);
+        assert_eq!(protection(&held[1]), Protection::WithinShare);
+        held[0].release_client();
+        assert!(places.lock_open().by_owner.is_empty());
     }
 
     #[tokio::test]

@@ -2,8 +2,10 @@
 //! the connection limiter.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Instant;
+
+use tokio_util::task::TaskTracker;
 
 use super::request_framing::RequestFraming;
 
@@ -24,6 +26,8 @@ struct Inner {
     unread_body: AtomicBool,
     /// The connection is evicted with its request.
     aborted: AtomicBool,
+    /// Requests in progress after an upgrade.
+    running: OnceLock<TaskTracker>,
 }
 
 /// Phase of a connection.
@@ -41,7 +45,7 @@ pub(super) enum Phase {
     Idle,
     /// The reply is sent; input is discarded.
     Linger,
-    /// Switched to another protocol, which has separate limits.
+    /// Switched to another protocol, which has separate limits; since its last message.
     Upgraded,
 }
 
@@ -72,6 +76,7 @@ impl ConnectionPhase {
             arrived: AtomicU64::default(),
             unread_body: AtomicBool::default(),
             aborted: AtomicBool::default(),
+            running: OnceLock::new(),
         };
         let phase = ConnectionPhase(Arc::new(inner));
         phase.enter(Phase::Silent, milliseconds());
@@ -125,6 +130,25 @@ impl ConnectionPhase {
 
     pub(super) fn is_aborted(&self) -> bool {
         self.0.aborted.load(Ordering::Relaxed)
+    }
+
+    /// Records a message after an upgrade.
+    pub(super) fn record_message(&self) {
+        self.enter(Phase::Upgraded, milliseconds());
+    }
+
+    pub(super) fn is_upgraded(&self) -> bool {
+        self.phase().0 == Phase::Upgraded
+    }
+
+    /// Sets the requests in progress after an upgrade.
+    pub(super) fn set_running(&self, requests: TaskTracker) {
+        let _ = self.0.running.set(requests);
+    }
+
+    /// Whether a request is in progress after an upgrade.
+    pub(super) fn has_running(&self) -> bool {
+        self.0.running.get().is_some_and(|requests| !requests.is_empty())
     }
 
     pub(super) fn set_idle(&self) {

@@ -80,8 +80,8 @@ impl<S> ReadDeadline<S> {
         }
         let wait = self.phase.awaited_input();
         let (limit, why) = match wait {
-            Some(AwaitedInput::Head) => (self.head_timeout, "the client takes too long to send a request"),
-            Some(AwaitedInput::NextRequest) => (self.idle_timeout, "the client has asked nothing for too long"),
+            Some(AwaitedInput::Head) => (self.head_timeout, "timed out while reading the request"),
+            Some(AwaitedInput::NextRequest) => (self.idle_timeout, "idle connection timed out"),
             None => {
                 self.timed_wait = None;
                 return Poll::Pending;

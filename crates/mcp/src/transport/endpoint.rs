@@ -62,7 +62,7 @@ pub(crate) async fn post(State(endpoint): State<Arc<Endpoint>>, request: Request
         }
         // One set of headers cannot match several bodies, and a gateway that relies on the headers must not be misled.
         Incoming::Batch(_) if is_modern(&headers) => {
-            let error = Error::InvalidRequest("requests of 2026-07-28 cannot be batched over HTTP".into());
+            let error = Error::InvalidRequest("batches are not supported over HTTP in 2026-07-28".into());
             error_response(StatusCode::BAD_REQUEST, &error, Era::Modern)
         }
         Incoming::Batch(members) => peer.handle_batch(members).await,
@@ -76,11 +76,14 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
         // A proxy in front of us might take a body for frames, or frames for the next request (request smuggling).
         let has_length = head.headers.get_all(CONTENT_LENGTH).iter().any(|length| length != "0");
         if has_length || head.headers.contains_key(TRANSFER_ENCODING) {
-            let error = Error::InvalidRequest("a WebSocket handshake has no body".into());
+            let error = Error::InvalidRequest("a WebSocket handshake must not have a body".into());
             return error_response(StatusCode::BAD_REQUEST, &error, Era::Legacy);
         }
         return match WebSocketUpgrade::from_request_parts(&mut head, &endpoint).await {
             Ok(upgrade) => {
+                if let Some(refused) = endpoint.reject_in_reserve(&head.extensions) {
+                    return refused;
+                }
                 let bucket = endpoint.bucket(head.extensions.get(), &head.extensions);
                 let place = head.extensions.get::<ConnectionPermit>().cloned();
                 let party = endpoint.connected_caller(Transport::WebSocket, &head.extensions);
@@ -106,6 +109,9 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
             None => return session_not_found(),
         },
     };
+    if let Some(refused) = endpoint.reject_in_reserve(&head.extensions) {
+        return refused;
+    }
     let server = endpoint.server.clone();
     let keep_alive = server.limits().keep_alive_interval;
     let place = match server.acquire_listener() {
@@ -139,7 +145,7 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
                 // Only callers with a valid token receive events.
                 Ok(_) if party.is_revoked() => return None,
                 Ok(event) => {
-                    let notification = event.for_legacy(&session.subscriptions(), &party.identity);
+                    let notification = server.legacy_notification(&event, &session, &party.identity);
                     if let Some(notification) = notification {
                         return Some((notification, (events, own, server, session, party, replaced, place)));
                     }
@@ -278,7 +284,7 @@ impl<'a> PostRequest<'a> {
     fn handle_batch_member(&self, request: message::Request, over: Option<Error>) -> BoxFuture<'static, Vec<u8>> {
         let meta = RequestMeta::parse(&request.params);
         let refusal = if meta.as_ref().is_ok_and(|meta| meta.version.is_some()) {
-            Some(Error::InvalidRequest("requests of 2026-07-28 cannot be batched over HTTP".into()))
+            Some(Error::InvalidRequest("batches are not supported over HTTP in 2026-07-28".into()))
         } else {
             over
         };
@@ -365,7 +371,7 @@ fn check_version(headers: &HeaderMap) -> Result<(), Box<Response>> {
 
 /// An unknown session, for example after a restart: on a 404 clients open a new one, on anything else they hang.
 fn session_not_found() -> Response {
-    let error = Error::InvalidRequest("this session is not known here; send `initialize` again".into());
+    let error = Error::InvalidRequest("unknown session; send `initialize` again".into());
     error_response(StatusCode::NOT_FOUND, &error, Era::Legacy)
 }
 

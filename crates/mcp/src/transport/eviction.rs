@@ -3,6 +3,9 @@
 //! Connections that only linger go first, then silent ones and incomplete heads, then idle keep-alive connections, oldest
 //! first. A client has [`FRESH`] to send the first head of its connection. Later heads earn no such time: otherwise a
 //! client that always has the next one begun could not be evicted.
+//!
+//! WebSockets are evicted only if their address or identity has more connections than its share: those without a request
+//! in progress like idle connections, then the others.
 
 use std::time::Duration;
 
@@ -23,8 +26,13 @@ pub(super) enum EvictionRank {
     Idle(u64),
     /// With a request in progress, of an address with more connections than its share. It is aborted.
     BusyOverShare,
-    /// Of an authenticated caller, between requests. Only other authenticated callers are worth it.
+    /// Of an identity with more connections than its share, between requests. Only other authenticated callers are worth
+    /// it.
+    AuthenticatedOverShare(u64),
+    /// Of an authenticated caller, between requests.
     Authenticated(u64),
+    /// Of an identity with more connections than its share, with a request in progress. It is aborted.
+    AuthenticatedBusyOverShare,
 }
 
 /// How far a connection is protected from eviction.
@@ -36,6 +44,8 @@ pub(super) enum Protection {
     OverShare,
     WithinShare,
     Authenticated,
+    /// Its identity has more connections than its share.
+    AuthenticatedOverShare,
 }
 
 /// Time in which a new client usually sends its first head. Nearly all heads arrive in one packet.
@@ -44,17 +54,27 @@ pub(super) const FRESH: Duration = Duration::from_millis(200);
 impl ConnectionPhase {
     /// How early this connection is evicted; `None` while it is in use or [fresh](ConnectionPhase::is_fresh).
     pub(super) fn eviction_rank(&self, protection: Protection, now: u64) -> Option<EvictionRank> {
-        use EvictionRank::{Authenticated, BusyOverShare, Idle, IdleOverShare, Lingering, Silent, StalledHead};
+        use EvictionRank::{
+            Authenticated, AuthenticatedBusyOverShare, AuthenticatedOverShare, BusyOverShare, Idle, IdleOverShare,
+            Lingering, Silent, StalledHead,
+        };
         match (self.phase(), protection) {
             // Bytes of the head were read just now.
-            ((Phase::Head, NOT_WAITED) | (Phase::Upgraded, _), _) => None,
-            ((Phase::Server | Phase::Flush, _), protection) => {
-                (protection == Protection::OverShare).then_some(BusyOverShare)
+            ((Phase::Head, NOT_WAITED), _) => None,
+            ((Phase::Upgraded, since), Protection::OverShare) if !self.has_running() => Some(IdleOverShare(since)),
+            ((Phase::Upgraded, since), Protection::AuthenticatedOverShare) if !self.has_running() => {
+                Some(AuthenticatedOverShare(since))
             }
+            ((Phase::Server | Phase::Flush | Phase::Upgraded, _), protection) => match protection {
+                Protection::OverShare => Some(BusyOverShare),
+                Protection::AuthenticatedOverShare => Some(AuthenticatedBusyOverShare),
+                _ => None,
+            },
             ((Phase::Linger, since), _) => Some(Lingering(since)),
             ((Phase::Silent | Phase::Head, _), Protection::Reserve) => Some(Silent(0)),
             (_, _) if self.is_fresh(now) => None,
             ((_, since), Protection::Authenticated) => Some(Authenticated(since)),
+            ((_, since), Protection::AuthenticatedOverShare) => Some(AuthenticatedOverShare(since)),
             ((Phase::Silent, since), _) => Some(Silent(since)),
             ((Phase::Head, since), _) if !is_recent(since, now) => Some(StalledHead(since)),
             ((_, since), Protection::OverShare) => Some(IdleOverShare(since)),
@@ -88,6 +108,8 @@ fn is_recent(since: u64, now: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tokio_util::task::TaskTracker;
+
     use super::*;
 
     const LATER: u64 = 60_000;
@@ -104,7 +126,12 @@ mod tests {
         let rank = |phase, protection| turn(phase, 0).eviction_rank(protection, LATER).expect("evictable");
         let ranks = phases.map(|phase| rank(phase, Protection::WithinShare));
         assert!(ranks.is_sorted(), "{ranks:?}");
-        let idle = [Protection::OverShare, Protection::WithinShare, Protection::Authenticated];
+        let idle = [
+            Protection::OverShare,
+            Protection::WithinShare,
+            Protection::AuthenticatedOverShare,
+            Protection::Authenticated,
+        ];
         let ranks = idle.map(|protection| rank(Phase::Idle, protection));
         assert!(ranks.is_sorted(), "{ranks:?}");
         let arrivals = [Phase::Silent, Phase::Head].map(|phase| rank(phase, Protection::Reserve));
@@ -112,16 +139,30 @@ mod tests {
     }
 
     #[test]
-    fn s10_a_connection_in_use_is_evicted_only_from_an_address_over_its_share() {
+    fn s10_a_connection_in_use_is_evicted_only_from_an_address_or_identity_over_its_share() {
         let begun = turn(Phase::Head, NOT_WAITED);
-        let (busy, upgraded) = (turn(Phase::Server, 0), turn(Phase::Upgraded, 0));
+        let (busy, idle_socket, busy_socket) =
+            (turn(Phase::Server, 0), turn(Phase::Upgraded, 7), turn(Phase::Upgraded, 0));
+        let requests = TaskTracker::new();
+        let _request = requests.token();
+        busy_socket.set_running(requests);
+        let all = [&begun, &idle_socket, &busy_socket, &busy];
         for protection in [Protection::Reserve, Protection::WithinShare, Protection::Authenticated] {
-            for turn in [&begun, &busy, &upgraded] {
+            for turn in all {
                 assert_eq!(turn.eviction_rank(protection, LATER), None);
             }
         }
-        let ranks = [&begun, &upgraded, &busy].map(|turn| turn.eviction_rank(Protection::OverShare, LATER));
-        assert_eq!(ranks, [None, None, Some(EvictionRank::BusyOverShare)]);
+        for (protection, idle, busy) in [
+            (Protection::OverShare, EvictionRank::IdleOverShare(7), EvictionRank::BusyOverShare),
+            (
+                Protection::AuthenticatedOverShare,
+                EvictionRank::AuthenticatedOverShare(7),
+                EvictionRank::AuthenticatedBusyOverShare,
+            ),
+        ] {
+            let ranks = all.map(|turn| turn.eviction_rank(protection, LATER));
+            assert_eq!(ranks, [None, Some(idle), Some(busy), Some(busy)]);
+        }
     }
 
     #[test]

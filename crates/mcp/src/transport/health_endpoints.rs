@@ -76,7 +76,7 @@ pub(crate) async fn ready(State(endpoint): State<Arc<Endpoint>>, uri: Uri, exten
 fn check_health(endpoint: &Endpoint) -> Health {
     let check = || endpoint.server.inner().health.as_ref().map(|check| check()).unwrap_or_default();
     catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Health {
-        impaired: vec![("health".into(), "the health check itself failed".into())],
+        impaired: vec![("health".into(), "health check failed to run".into())],
         members: Map::new(),
     })
 }
@@ -89,7 +89,7 @@ pub(crate) async fn metrics(
 ) -> Response {
     // Some labels contain names of collections.
     if caller.permissions.as_ref().is_some_and(|grant| !grant.collections.is_all()) {
-        let error = Error::NotGranted { what: "`/metrics`, which tells of all collections".into() };
+        let error = Error::NotGranted { what: "`/metrics`, which includes all collections".into() };
         return error_response(StatusCode::FORBIDDEN, &error, Era::Legacy);
     }
     let form = ExpositionFormat::from_accept(headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()));

@@ -160,7 +160,7 @@ impl Http {
 
 /// The REST style supports only POST.
 async fn only_post() -> Response {
-    let error = Error::InvalidRequest("methods are called with POST".into());
+    let error = Error::InvalidRequest("method not allowed; use POST".into());
     let mut response = error_response(StatusCode::METHOD_NOT_ALLOWED, &error, Era::Legacy);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
     response

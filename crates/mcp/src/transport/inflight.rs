@@ -72,7 +72,7 @@ impl Drop for InflightRequest {
 
 /// The first output decides the form: a response is sent as JSON, an earlier message starts an event stream (T-12).
 pub(super) async fn respond(mut running: InflightRequest, outgoing: LazyReceiver, server: &Server) -> Response {
-    #[expect(clippy::large_enum_variant, reason = "it lives for one match")]
+    #[expect(clippy::large_enum_variant, reason = "matched immediately")]
     enum First {
         Response(ServerResponse),
         Message(QueuedMessage),

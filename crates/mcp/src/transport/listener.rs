@@ -80,7 +80,8 @@ impl Http {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!(
-                    "{} can be reached from outside, and no token is set; set `server.token` (or MCP_API_KEY) or listen on 127.0.0.1",
+                    "refusing to listen on the non-loopback address {} without a token; set `server.token` (or \
+                     MCP_API_KEY) or listen on 127.0.0.1",
                     door.name()
                 ),
             ));
@@ -105,7 +106,7 @@ impl Http {
                 }
                 // Probably out of file descriptors: wait until some are closed.
                 Err(error) => {
-                    tracing::warn!(%error, "connection could not be accepted");
+                    tracing::warn!(%error, "cannot accept connection");
                     sleep(Duration::from_millis(50)).await;
                 }
             }
@@ -249,7 +250,7 @@ impl ConnectionHandler {
             }
         };
         if let Err(error) = ended {
-            tracing::debug!(%error, "connection ended early");
+            tracing::debug!(%error, "connection closed unexpectedly");
         }
     }
 }

@@ -211,28 +211,40 @@ impl Endpoint {
             return;
         };
         match presented {
-            Credential::Valid(holder) if !place.knows(&holder.identity) => place.meet(&holder.identity),
+            Credential::Valid(holder) if !place.knows(&holder.identity) => place.meet(holder),
             Credential::Invalid(_) => place.forget_identity(),
             _ => {}
         }
     }
 
     /// Whether the connection of a request may be used for it; see [`ConnectionPermit::settle`].
-    async fn settle(&self, is_authenticated: bool, extensions: &http::Extensions) -> Result<(), Error> {
+    async fn settle(&self, caller: Option<&TokenHolder>, extensions: &http::Extensions) -> Result<(), Error> {
         let Some(place) = extensions.get::<ConnectionPermit>() else { return Ok(()) };
-        let over_share = match extensions.get::<ForwardedClient>() {
-            Some(ForwardedClient::From(client)) if !is_authenticated => !place.count_client(*client),
+        let over_share = match (extensions.get::<ForwardedClient>(), caller) {
+            (None, _) => false,
+            (Some(_), Some(caller)) => {
+                place.count_caller(caller);
+                false
+            }
+            (Some(ForwardedClient::From(client)), None) => !place.count_client(*client),
             // Otherwise a client could leave its share by adding a header that the proxy passes on.
-            Some(ForwardedClient::Unknown) if !is_authenticated => !place.count_client(place.remote_address()),
-            _ => false,
+            (Some(ForwardedClient::Unknown), None) => !place.count_client(place.remote_address()),
         };
-        if over_share || (place.is_provisional() && !place.settle(is_authenticated).await) {
+        if over_share || (place.is_provisional() && !place.settle(caller).await) {
             self.server.inner().metrics.rejected_connections.inc();
-            let message = "all connections of the server, or of this address, are in use; only health checks and \
-                           callers with a token are served";
+            let message = "connection limit reached for this server or client address; only health checks and \
+                authenticated callers are served";
             return Err(Error::busy(message, FULL));
         }
         Ok(())
+    }
+
+    /// Rejects a WebSocket or an event stream in the reserve: it has no end, and the reserve is for single requests.
+    pub(super) fn reject_in_reserve(&self, extensions: &http::Extensions) -> Option<Response> {
+        extensions.get::<ConnectionPermit>().filter(|place| place.is_provisional())?;
+        self.server.inner().metrics.rejected_connections.inc();
+        let error = Error::busy("all connections of the server are in use; only single requests are served", FULL);
+        Some(error_response(StatusCode::SERVICE_UNAVAILABLE, &error, Era::Legacy))
     }
 
     /// The protected resource metadata, if this is its path.
@@ -300,7 +312,10 @@ async fn check_origin(endpoint: Arc<Endpoint>, routes: Routes, request: Request)
         .check(request.headers())
         .and_then(|()| endpoint.origin_policy.check_target(request.uri()));
     let allowed = match request.extensions().get() {
-        Some(TwoLengths) => Err(NotAllowed::Malformed("send either `Content-Length` or `Transfer-Encoding: chunked`")),
+        Some(TwoLengths) => Err(NotAllowed::Malformed(
+            "request has both `Content-Length` and `Transfer-Encoding`; send \
+            one of them",
+        )),
         None => allowed,
     };
     if let Err(why) = allowed {
@@ -348,7 +363,7 @@ async fn authenticate(endpoint: Arc<Endpoint>, routes: Routes, mut request: Requ
     // A page must load before its user can enter a token.
     let page = endpoint.pages.and_then(|pages| pages(request.method(), request.uri().path(), request.headers()));
     if let Some(page) = page {
-        return match endpoint.settle(false, request.extensions()).await {
+        return match endpoint.settle(None, request.extensions()).await {
             Ok(()) => page,
             Err(error) => with_retry_after(
                 endpoint.error_response(request.uri().path(), StatusCode::SERVICE_UNAVAILABLE, &error),
@@ -372,8 +387,11 @@ async fn authenticate(endpoint: Arc<Endpoint>, routes: Routes, mut request: Requ
             ));
         }
     };
-    let is_authenticated = matches!(presented, Credential::Valid(_));
-    if let Err(error) = endpoint.settle(is_authenticated, request.extensions()).await {
+    let caller = match &presented {
+        Credential::Valid(holder) => Some(holder),
+        _ => None,
+    };
+    if let Err(error) = endpoint.settle(caller, request.extensions()).await {
         return with_retry_after(
             endpoint.error_response(request.uri().path(), StatusCode::SERVICE_UNAVAILABLE, &error),
             &error,
@@ -470,7 +488,7 @@ fn preflight(requested: &HeaderMap) -> Response {
 
 fn unauthorized(endpoint: &Endpoint, request: &Request, presented: &Credential) -> Response {
     let (why, error) = match presented {
-        Credential::Missing => ("this server needs a token; send `Authorization: Bearer <token>`", None),
+        Credential::Missing => ("authentication required; send `Authorization: Bearer <token>`", None),
         Credential::Invalid(why) => (*why, Some("error=\"invalid_token\"")),
         _ => (INVALID_TOKEN, Some("error=\"invalid_token\"")),
     };

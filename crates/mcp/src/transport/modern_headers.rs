@@ -24,10 +24,10 @@ const NAME_HEADER: &str = "mcp-name";
 /// Checks in the order of the most specific error: `_meta`, version, method, name.
 pub(crate) fn check(headers: &HeaderMap, request: &Request, meta: &RequestMeta) -> Result<(), Error> {
     let Some(version) = &meta.version else {
-        return Err(Error::invalid_params(format!("`params._meta` needs `{META_VERSION}`")));
+        return Err(Error::invalid_params(format!("`params._meta` requires `{META_VERSION}`")));
     };
     if meta.capabilities.is_none() {
-        return Err(Error::invalid_params(format!("`params._meta` needs `{META_CAPABILITIES}`")));
+        return Err(Error::invalid_params(format!("`params._meta` requires `{META_CAPABILITIES}`")));
     }
     require_match("MCP-Protocol-Version", header_text(headers, VERSION_HEADER)?.as_deref(), version)?;
     meta.modern()?;
@@ -62,7 +62,9 @@ pub(crate) fn check_parameters(headers: &HeaderMap, request: &Request, registry:
         match (value, sent) {
             (None | Some(Value::Null), None) => {}
             (None | Some(Value::Null), Some(_)) => {
-                return Err(Error::HeaderMismatch(format!("Header mismatch: {shown} is sent but the argument is not")));
+                return Err(Error::HeaderMismatch(format!(
+                    "Header mismatch: {shown} is present but the argument is not"
+                )));
             }
             (Some(value), sent) => require_value_match(&shown, sent.as_deref(), value)?,
         }
@@ -143,9 +145,10 @@ fn header_text(headers: &HeaderMap, name: &str) -> Result<Option<String>, Error>
         None => Ok(None),
         Some(value) => match value.to_str() {
             Ok(text) => Ok(Some(text.trim_matches([' ', '\t']).to_owned())),
-            Err(_) => {
-                Err(Error::HeaderMismatch(format!("Header mismatch: {name} has characters a header cannot carry")))
-            }
+            Err(_) => Err(Error::HeaderMismatch(format!(
+                "Header mismatch: {name} contains characters that are not allowed in \
+                    a header"
+            ))),
         },
     }
 }

@@ -35,25 +35,23 @@ impl OriginPolicy {
         use NotAllowed::{Foreign, Malformed};
         // A proxy in front of us may use the last of several values where we use the first.
         if [HOST, ORIGIN].iter().any(|name| headers.get_all(name).iter().nth(1).is_some()) {
-            return Err(Malformed("the request has more than one `Host` or `Origin`"));
+            return Err(Malformed("request has more than one `Host` or `Origin` header"));
         }
         match headers.get(HOST).map(|value| value.to_str()) {
             Some(Ok(host)) if !self.any_host && self.allows_host(host) => {}
             Some(Ok(host)) if is_well_formed(host) && (self.any_host || !host.is_empty()) => match self.any_host {
                 true => {}
-                false => return Err(Foreign("this server does not answer to that `Host`; see `server.allowed_hosts`")),
+                false => return Err(Foreign("`Host` is not allowed; see `server.allowed_hosts`")),
             },
-            Some(_) => return Err(Malformed("`Host` must be a host name or an address, perhaps with a port")),
+            Some(_) => return Err(Malformed("invalid `Host`; use a host name or address with an optional port")),
             None if self.any_host => {}
-            None => return Err(Malformed("the request has no `Host`")),
+            None => return Err(Malformed("request has no `Host` header")),
         }
         match headers.get(ORIGIN).map(|value| value.to_str()) {
             None => Ok(()),
             Some(Ok(origin)) if self.allows_origin(origin) => Ok(()),
             Some(Ok(origin)) if self.is_own_page(origin, headers) => Ok(()),
-            Some(_) => {
-                Err(Foreign("pages of that `Origin` may not speak to this server; see `server.allowed_origins`"))
-            }
+            Some(_) => Err(Foreign("`Origin` is not allowed; see `server.allowed_origins`")),
         }
     }
 
@@ -70,9 +68,9 @@ impl OriginPolicy {
     /// Checks the host of an absolute-form target, as in proxy requests: it counts like the header.
     pub(crate) fn check_target(&self, target: &http::Uri) -> Result<(), NotAllowed> {
         match target.authority() {
-            Some(authority) if !self.allows_host(authority.as_str()) => Err(NotAllowed::Foreign(
-                "this server does not answer to the host of that target; see `server.allowed_hosts`",
-            )),
+            Some(authority) if !self.allows_host(authority.as_str()) => {
+                Err(NotAllowed::Foreign("host of the request target is not allowed; see `server.allowed_hosts`"))
+            }
             _ => Ok(()),
         }
     }

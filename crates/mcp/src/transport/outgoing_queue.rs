@@ -54,7 +54,10 @@ impl LazyReceiver {
     }
 
     pub(crate) fn open(self) -> Receiver {
-        self.0.channel().and_then(Channel::take_receiver).expect("it is opened once: opening takes the only handle")
+        self.0.channel().and_then(Channel::take_receiver).expect(
+            "opened once, because opening consumes the only \
+            handle",
+        )
     }
 }
 

@@ -208,11 +208,11 @@ impl CallerBucket {
     }
 
     fn charge_at(&self, now: Instant) -> Result<(), Error> {
-        let left = self.own.take(now, 0.0).map_err(|wait| Error::busy("too many requests", wait))?;
+        let left = self.own.take(now, 0.0).map_err(|wait| Error::busy("rate limit exceeded", wait))?;
         let Some(global) = &self.global else { return Ok(()) };
         let used = 1.0 - left / f64::from(self.own.limit.burst.max(1));
         let taken = global.take(now, global.reserved_from(used));
-        taken.map(drop).map_err(|wait| Error::busy("too many requests of all callers together", wait))
+        taken.map(drop).map_err(|wait| Error::busy("rate limit of the server exceeded", wait))
     }
 
     /// Reserves a token of the caller's own bucket, ahead of time if none is left. Fails with the time to wait if that is
@@ -222,7 +222,7 @@ impl CallerBucket {
     }
 
     fn reserve_at(self: &Arc<CallerBucket>, now: Instant, max_wait: Duration) -> Result<Reservation, Error> {
-        let wait = self.own.take_ahead(now, max_wait).map_err(|wait| Error::busy("too many requests", wait))?;
+        let wait = self.own.take_ahead(now, max_wait).map_err(|wait| Error::busy("rate limit exceeded", wait))?;
         Ok(Reservation { bucket: self.clone(), wait, is_charged: false })
     }
 

@@ -57,7 +57,7 @@ pub(crate) async fn call(
     let meta = RequestMeta::parse(&params);
     // The modern era has no REST style: its headers would have to be checked against a body they do not describe.
     if is_modern(&head.headers) || meta.as_ref().is_ok_and(|meta| meta.version.is_some()) {
-        let error = Error::InvalidRequest("the REST style knows no 2026-07-28; use `POST /mcp`".into());
+        let error = Error::InvalidRequest("the REST style does not support 2026-07-28; use `POST /mcp`".into());
         return error_response(StatusCode::BAD_REQUEST, &error, Era::Legacy);
     }
     let request = message::Request { id: Id::Integer(0), method: method.into(), params, bare: true };
@@ -79,9 +79,9 @@ fn read_params(method: &str, body: &[u8], max_depth: usize) -> Result<Map<String
         return Ok(Map::new());
     }
     if message::exceeds_depth(body, max_depth) {
-        return Err(Error::Parse(format!("the body is nested deeper than {max_depth} levels")));
+        return Err(Error::Parse(format!("request body is nested too deeply (maximum {max_depth} levels)")));
     }
-    let unreadable = |error| Error::Parse(format!("the body is not valid JSON: {error}"));
+    let unreadable = |error| Error::Parse(format!("request body is not valid JSON: {error}"));
     if body.trim_ascii_start().starts_with(b"{") {
         let UniqueMemberNames = serde_json::from_slice(body).map_err(unreadable)?;
     }
@@ -89,7 +89,7 @@ fn read_params(method: &str, body: &[u8], max_depth: usize) -> Result<Map<String
     let mut members = match body {
         Value::Object(members) => members,
         Value::Null => Map::new(),
-        _ => return Err(Error::InvalidRequest("the body must be a JSON object".into())),
+        _ => return Err(Error::InvalidRequest("request body must be a JSON object".into())),
     };
     // Router clients send `{"method":"","params":{…}}`.
     if members.get("method").is_some_and(Value::is_string) || members.contains_key("jsonrpc") {
@@ -128,7 +128,7 @@ impl<'de> serde::Deserialize<'de> for UniqueMemberNames {
                 let mut names = std::collections::HashSet::new();
                 while let Some((name, _)) = map.next_entry::<String, serde::de::IgnoredAny>()? {
                     if !names.insert(name) {
-                        return Err(serde::de::Error::custom("a member is given twice"));
+                        return Err(serde::de::Error::custom("duplicate member"));
                     }
                 }
                 Ok(UniqueMemberNames)

@@ -9,11 +9,11 @@ pub fn stop_on_signal(server: Server) -> impl Future<Output = ()> + Send {
         signals.next().await;
         tracing::info!(
             grace_seconds = server.limits().shutdown_grace.as_secs(),
-            "stopping: waiting for requests in flight; send the signal again to stop at once"
+            "shutting down: waiting for requests in flight; send the signal again to stop immediately"
         );
         server.drain();
         signals.next().await;
-        tracing::warn!("stopped at once");
+        tracing::warn!("stopped immediately");
         server.stop_now();
     }
 }

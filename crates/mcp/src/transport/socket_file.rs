@@ -24,13 +24,13 @@ pub struct SocketFile {
 /// Why the socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    #[error("the folder `{0}` does not exist; make it, and let this user write to it")]
+    #[error("folder `{0}` does not exist; create it with write permission for this user")]
     NoDirectory(PathBuf),
-    #[error("another process listens there; stop it or choose another file")]
+    #[error("another process is listening on this socket; stop it or use another path")]
     InUse,
-    #[error("there is a file already, and it is no socket; move it or choose another name")]
+    #[error("file exists and is not a socket; move it or use another path")]
     NotASocket,
-    #[error("{0}; a path may have about 100 bytes, and its folder must let this user write")]
+    #[error("{0}; the path must be shorter than about 100 bytes and its folder writable")]
     Io(#[from] io::Error),
 }
 

@@ -240,7 +240,7 @@ async fn drain_deadline_passed(server: &Server) {
 
 fn message_too_long(server: &Server) -> Error {
     Error::InvalidRequest(format!(
-        "the message is longer than {} bytes; raise `server.limits.max_message_bytes` or send less",
+        "message is larger than {} bytes; send less or increase `server.limits.max_message_bytes`",
         server.limits().max_message_bytes
     ))
 }

@@ -29,17 +29,17 @@ pub struct Certificates {
 /// Why a pair cannot be used. The message never contains parts of the files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
-    #[error("holds no certificate; it must have a PEM block `CERTIFICATE`, the server's own first")]
+    #[error("contains no certificate; it must have a PEM block `CERTIFICATE`, starting with the server certificate")]
     NoCertificate,
-    #[error("holds a certificate that cannot be read; is it whole, and the server's own first?")]
+    #[error("contains an invalid certificate; check that it is complete and that the server certificate comes first")]
     BadCertificate,
-    #[error("holds no private key; it must have a PEM block `PRIVATE KEY`, `EC PRIVATE KEY` or `RSA PRIVATE KEY`")]
+    #[error("contains no private key; it must have a PEM block `PRIVATE KEY`, `EC PRIVATE KEY` or `RSA PRIVATE KEY`")]
     NoKey,
-    #[error("holds a key with a passphrase; store it without one, readable by this user only")]
+    #[error("contains an encrypted private key; store it without a passphrase, readable only by this user")]
     EncryptedKey,
-    #[error("holds a key that cannot be used; take one of RSA (2048 bits or more), ECDSA (P-256, P-384) or Ed25519")]
+    #[error("contains an unsupported private key; use RSA (2048 bits or more), ECDSA (P-256, P-384) or Ed25519")]
     BadKey,
-    #[error("holds the key of another certificate")]
+    #[error("contains the private key of another certificate")]
     KeyMismatch,
 }
 
@@ -55,7 +55,7 @@ impl Certificates {
         let current = Arc::new(CertificateResolver(ArcSwap::from_pointee(parse_pem(chain, key)?)));
         let versions = &[&rustls::version::TLS13, &rustls::version::TLS12];
         let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()));
-        let builder = builder.with_protocol_versions(versions).expect("the provider has ciphers for both");
+        let builder = builder.with_protocol_versions(versions).expect("the provider supports both versions");
         let mut settings = builder.with_no_client_auth().with_cert_resolver(current.clone());
         settings.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Certificates { current, config: Arc::new(settings) })
@@ -122,9 +122,9 @@ pub(super) async fn handshake(
             Ok(0) => return None,
             // A TLS record never starts with a letter; an HTTP request always does.
             Ok(_) if first[0].is_ascii_alphabetic() => {
-                let why = "this port speaks https; use https:// instead of http://\n";
+                let why = "this port requires HTTPS; use https:// instead of http://\n";
                 send_plain_response(stream, "400 Bad Request", "", why).await;
-                return Some(Err("the client speaks plain HTTP".to_owned()));
+                return Some(Err("client sent plain HTTP to the HTTPS port".to_owned()));
             }
             Ok(_) => {}
             Err(error) => return Some(Err(error.to_string())),
@@ -136,7 +136,7 @@ pub(super) async fn handshake(
         Ok(None) => return None,
         Ok(Some(Ok(stream))) => return Some(stream),
         Ok(Some(Err(error))) => error,
-        Err(_) => "the client takes too long".to_owned(),
+        Err(_) => "TLS handshake timed out".to_owned(),
     };
     server.inner().metrics.failed_handshakes.inc();
     tracing::debug!(error = failure, "TLS handshake failed");

@@ -42,14 +42,14 @@ pub async fn serve(server: &Server, listener: UnixListener, trust: impl Into<Tru
             Ok((stream, _)) => stream,
             // Probably out of file descriptors: waiting allows some to be closed.
             Err(error) => {
-                tracing::warn!(%error, "connection could not be accepted");
+                tracing::warn!(%error, "cannot accept connection");
                 sleep(Duration::from_millis(50)).await;
                 continue;
             }
         };
         if !peers.allows(&stream) {
             server.inner().metrics.rejected_connections.inc();
-            let error = Error::Authentication("this socket serves its own user only".into());
+            let error = Error::Authentication("permission denied: this socket accepts only its own user".into());
             open.spawn(reject_connection(stream, error));
             continue;
         }
@@ -58,7 +58,10 @@ pub async fn serve(server: &Server, listener: UnixListener, trust: impl Into<Tru
             Err(_) => {
                 server.inner().metrics.rejected_connections.inc();
                 let most = server.limits().max_connections;
-                let error = Error::RateLimited(format!("{most} connections are open already; close one and try again"));
+                let error = Error::RateLimited(format!(
+                    "too many open connections (maximum {most}); close one and \
+                    retry"
+                ));
                 open.spawn(reject_connection(stream, error));
             }
         }
@@ -77,7 +80,7 @@ async fn serve_peer(server: Server, stream: UnixStream, party: ConnectedCaller, 
     let (reader, writer) = stream.into_split();
     let writer = WriteDeadline::new(writer, server.limits().write_timeout);
     if let Err(error) = stdio::serve_caller(&server, reader, writer, party).await {
-        tracing::debug!(%error, "connection ended early");
+        tracing::debug!(%error, "connection closed unexpectedly");
     }
 }
 

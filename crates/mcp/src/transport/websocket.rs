@@ -1,6 +1,7 @@
 //! `ws://…/mcp`: one JSON-RPC message per text frame, both ways (T-30, T-31).
 
 use std::borrow::Cow;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,21 +29,44 @@ pub(crate) fn accept(
     let max = server.limits().max_message_bytes;
     upgrade.protocols([Cow::Borrowed("mcp")]).max_message_size(max).max_frame_size(max).on_upgrade(
         async move |socket| {
-            serve(server, party, bucket, socket).await;
+            serve(server, party, bucket, place.as_ref(), socket).await;
             drop(place);
         },
     )
 }
 
-async fn serve(server: Server, party: ConnectedCaller, bucket: Option<Arc<CallerBucket>>, socket: WebSocket) {
+/// Time for the close frame of an evicted socket. A new connection waits for its permit.
+const EVICTION_CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
+
+async fn serve(
+    server: Server,
+    party: ConnectedCaller,
+    bucket: Option<Arc<CallerBucket>>,
+    place: Option<&ConnectionPermit>,
+    socket: WebSocket,
+) {
     let (connection, outgoing) = Connection::new(server.clone(), party, bucket);
+    if let Some(place) = place {
+        place.phase().set_running(connection.running());
+    }
     let (sink, stream) = socket.split();
     let (close, closing) = mpsc::channel(1);
     let mut writer = tokio::spawn(write_loop(server.clone(), sink, outgoing, closing));
     let reason = tokio::select! {
-        reason = read_loop(&server, &connection, stream) => reason,
+        reason = read_loop(&server, &connection, place, stream) => reason,
         // A writer that ended found nobody reading.
         _ = &mut writer => return,
+        () = evicted(&server, place) => {
+            let reason = "the connections of this caller exceed its share, and another caller needs one";
+            if let Some(reason) = close_frame(close_code::AGAIN, reason) {
+                let _ = close.send(reason).await;
+            }
+            drop((connection, close));
+            if timeout(EVICTION_CLOSE_TIMEOUT, &mut writer).await.is_err() {
+                writer.abort();
+            }
+            return;
+        }
     };
     // A socket that we end has its last answers first; a peer that left is not waited for.
     if server.is_draining() {
@@ -55,8 +79,24 @@ async fn serve(server: Server, party: ConnectedCaller, bucket: Option<Arc<Caller
     let _ = timeout(Duration::from_secs(5), writer).await;
 }
 
+/// Waits until the socket is evicted. On shutdown, the read loop ends it.
+async fn evicted(server: &Server, place: Option<&ConnectionPermit>) {
+    match place {
+        Some(place) => place.close_token().cancelled().await,
+        None => pending().await,
+    }
+    if server.is_draining() {
+        pending::<()>().await;
+    }
+}
+
 /// Takes frames until the peer leaves, breaks a rule, says nothing for too long, or the server stops.
-async fn read_loop(server: &Server, connection: &Connection, mut frames: SplitStream<WebSocket>) -> Option<CloseFrame> {
+async fn read_loop(
+    server: &Server,
+    connection: &Connection,
+    place: Option<&ConnectionPermit>,
+    mut frames: SplitStream<WebSocket>,
+) -> Option<CloseFrame> {
     let limits = server.limits();
     let mut last = Instant::now();
     loop {
@@ -68,7 +108,7 @@ async fn read_loop(server: &Server, connection: &Connection, mut frames: SplitSt
         let frame = tokio::select! {
             frame = frames.next() => frame,
             () = sleep_until(last + limits.idle_timeout) => {
-                return close_frame(close_code::POLICY, "nothing was heard for too long");
+                return close_frame(close_code::POLICY, "idle timeout");
             }
             () = server.inner().draining.cancelled(), if !draining => continue,
             () = connection.finished(), if draining => continue,
@@ -76,6 +116,9 @@ async fn read_loop(server: &Server, connection: &Connection, mut frames: SplitSt
         last = Instant::now();
         match frame {
             Some(Ok(Message::Text(text))) => {
+                if let Some(place) = place {
+                    place.phase().record_message();
+                }
                 let mut reply = Vec::new();
                 connection.receive(text.as_bytes(), &mut reply).await;
                 if !reply.is_empty() {
@@ -83,7 +126,7 @@ async fn read_loop(server: &Server, connection: &Connection, mut frames: SplitSt
                 }
             }
             Some(Ok(Message::Binary(_))) => {
-                return close_frame(close_code::UNSUPPORTED, "only text frames are taken");
+                return close_frame(close_code::UNSUPPORTED, "only text frames are supported");
             }
             // Pings are answered by the protocol layer.
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
@@ -94,13 +137,13 @@ async fn read_loop(server: &Server, connection: &Connection, mut frames: SplitSt
             }
             None => return None,
             Some(Err(error)) => {
-                tracing::debug!(%error, "WebSocket broke");
+                tracing::debug!(%error, "WebSocket failed");
                 return protocol_error_frame(&error.to_string());
             }
         }
         // Pongs come here too, so that one who only listens is told within a keep-alive.
         if connection.is_revoked() {
-            return close_frame(close_code::POLICY, "the token is not valid any more");
+            return close_frame(close_code::POLICY, "token is no longer valid");
         }
     }
 }
@@ -108,11 +151,11 @@ async fn read_loop(server: &Server, connection: &Connection, mut frames: SplitSt
 /// What a peer is told that broke a rule. The layer below tells the rules apart in its text alone.
 fn protocol_error_frame(error: &str) -> Option<CloseFrame> {
     if error.contains("UTF-8") {
-        close_frame(close_code::INVALID, "the frame is not valid UTF-8")
+        close_frame(close_code::INVALID, "frame is not valid UTF-8")
     } else if error.contains("Space limit exceeded") {
-        close_frame(close_code::SIZE, "the frame is too large; see `server.limits.max_message_bytes`")
+        close_frame(close_code::SIZE, "frame is too large; see `server.limits.max_message_bytes`")
     } else {
-        close_frame(close_code::PROTOCOL, "the frame is not valid")
+        close_frame(close_code::PROTOCOL, "invalid frame")
     }
 }
 

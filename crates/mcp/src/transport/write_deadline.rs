@@ -31,7 +31,7 @@ impl<S> WriteDeadline<S> {
                 let limit = self.limit;
                 let stuck = self.timer.get_or_insert_with(|| Box::pin(sleep(limit)));
                 ready!(stuck.as_mut().poll(context));
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "write timed out: the client does not read")))
             }
         }
     }

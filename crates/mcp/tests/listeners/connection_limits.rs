@@ -463,3 +463,134 @@ async fn s10_requests_that_wait_for_a_connection_leave_the_reserve_to_probes_and
     gate.open();
     gate.open();
 }
+
+const GUEST: &str = "authorization: Bearer guest-token\r\n";
+
+const UPGRADE: &str = "GET /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+                       sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+const EVENT_STREAM: &str = "GET /mcp HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n";
+
+/// Sends a head with these headers; returns the connection and the status of its reply.
+async fn open(port: u16, head: &str, headers: &str) -> (TcpStream, u16) {
+    let mut stream = peer::connect(port).await;
+    stream.write_all(format!("{head}{headers}\r\n").as_bytes()).await.expect("writable");
+    let mut reply = Vec::new();
+    while !reply.ends_with(b"\r\n\r\n") {
+        reply.push(timeout(TEST_TIMEOUT, stream.read_u8()).await.expect("in time").expect("a whole head"));
+    }
+    let status = String::from_utf8_lossy(&reply[9..12]).parse().expect("a status");
+    (stream, status)
+}
+
+/// Sends a short masked text frame; a mask of zeros leaves the payload unchanged.
+async fn send_frame(stream: &mut TcpStream, text: &str) {
+    let mut frame = vec![0x81, 0x80 | u8::try_from(text.len()).expect("short"), 0, 0, 0, 0];
+    frame.extend_from_slice(text.as_bytes());
+    stream.write_all(&frame).await.expect("writable");
+}
+
+/// Whether a WebSocket is open and answers.
+async fn answers(stream: &mut TcpStream) -> bool {
+    send_frame(stream, &ping()).await;
+    let mut received = Vec::new();
+    while !received.windows(8).any(|bytes| bytes == b"\"result\"") {
+        match timeout(TEST_TIMEOUT, stream.read_u8()).await.expect("in time") {
+            Ok(byte) => received.push(byte),
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// More attempts than there are connections and permits of the reserve.
+const ATTEMPTS: usize = 24;
+
+#[tokio::test]
+async fn s10_websockets_of_one_token_do_not_lock_out_other_callers() {
+    for (is_busy, proxy) in [(false, ""), (true, ""), (false, "x-forwarded-for: 203.0.113.7\r\n")] {
+        let limits = Limits { max_connections: 8, request_read_timeout: TEST_TIMEOUT * 3, ..fixture::quick_limits() };
+        let (gate, server) = gated(limits);
+        let auth = Auth::bearer(["right-token", "guest-token"]);
+        let trusted_proxies = TrustedProxies::new(move |address| !proxy.is_empty() && address.is_loopback());
+        let port = fixture::listen(&server, Options { auth, trusted_proxies, ..Options::default() }).await;
+        let (guest, token) = (format!("{GUEST}{proxy}"), format!("{TOKEN}{proxy}"));
+        let mut sockets = Vec::new();
+        for attempt in 0..ATTEMPTS {
+            let (mut stream, status) = open(port, UPGRADE, &guest).await;
+            assert_eq!(status, if attempt < 8 { 101 } else { 503 }, "the reserve holds no WebSocket");
+            if is_busy && status == 101 {
+                send_frame(&mut stream, &call(1, "gate", json!({})).to_string()).await;
+                gate.entered().await;
+            }
+            sockets.push(stream);
+        }
+        for _ in 0..10 {
+            assert_eq!(ask(peer::connect(port).await, "localhost", &token, &ping()).await.status, 200);
+            assert_eq!(peer::http(port, "GET", "/live", &[], "").await.status, 200);
+        }
+        let mut rest = Vec::new();
+        let reading = sockets[0].read_to_end(&mut rest);
+        let _ = timeout(TEST_TIMEOUT, reading).await.expect("the first one was evicted");
+        if !is_busy {
+            assert!(rest.windows(2).any(|code| code == 1013_u16.to_be_bytes()), "try again later: {rest:?}");
+        }
+        // A socket within the share of its caller stays open, whatever the other token does.
+        let (mut socket, status) = open(port, UPGRADE, &token).await;
+        assert_eq!(status, 101);
+        for _ in 0..ATTEMPTS {
+            sockets.push(open(port, UPGRADE, &guest).await.0);
+        }
+        assert!(answers(&mut socket).await);
+        assert_eq!(ask(peer::connect(port).await, "localhost", &token, &ping()).await.status, 200);
+        (0..8).for_each(|_| gate.open());
+    }
+}
+
+#[tokio::test]
+async fn s10_event_streams_and_unfinished_bodies_of_one_token_do_not_lock_out_other_callers() {
+    let limits = Limits { max_connections: 8, request_read_timeout: TEST_TIMEOUT * 3, ..fixture::quick_limits() };
+    let auth = || Auth::bearer(["right-token", "guest-token"]);
+    let listen = async || fixture::listen(&with(limits.clone()), Options { auth: auth(), ..Options::default() }).await;
+    let port = listen().await;
+    let mut held = Vec::new();
+    for attempt in 0..ATTEMPTS {
+        let (stream, status) = open(port, EVENT_STREAM, GUEST).await;
+        assert_eq!(status, if attempt < 8 { 200 } else { 503 });
+        held.push(stream);
+    }
+    for _ in 0..10 {
+        assert_eq!(ask(peer::connect(port).await, "localhost", TOKEN, &ping()).await.status, 200);
+    }
+    let port = listen().await;
+    for _ in 0..ATTEMPTS {
+        let mut stream = peer::connect(port).await;
+        let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n";
+        stream.write_all(format!("{head}{GUEST}\r\n{{").as_bytes()).await.expect("writable");
+        held.push(stream);
+    }
+    for _ in 0..10 {
+        assert_eq!(ask(peer::connect(port).await, "localhost", TOKEN, &ping()).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn s10_identities_within_their_shares_keep_their_websockets_and_the_reserve_serves_single_requests() {
+    let limits = Limits { max_connections: 8, request_read_timeout: TEST_TIMEOUT * 3, ..fixture::quick_limits() };
+    let options = Options { auth: Auth::bearer(["right-token", "a", "b", "c", "d"]), ..Options::default() };
+    let port = fixture::listen(&with(limits), options).await;
+    let mut sockets = Vec::new();
+    for token in ["a", "a", "b", "b", "c", "c", "d", "d"] {
+        let (socket, status) = open(port, UPGRADE, &format!("authorization: Bearer {token}\r\n")).await;
+        assert_eq!(status, 101);
+        sockets.push(socket);
+    }
+    for _ in 0..10 {
+        assert_eq!(open(port, UPGRADE, TOKEN).await.1, 503);
+        assert_eq!(open(port, EVENT_STREAM, TOKEN).await.1, 503);
+        assert_eq!(ask(peer::connect(port).await, "localhost", TOKEN, &ping()).await.status, 200);
+    }
+    for socket in &mut sockets {
+        assert!(answers(socket).await);
+    }
+}

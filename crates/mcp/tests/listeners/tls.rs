@@ -90,7 +90,7 @@ async fn s08_plain_http_on_a_port_with_tls_is_told_so() {
     let port = listen_tls(&server, identity.certificates()).await;
     let reply = ask(peer::connect(port).await, "localhost", "", &ping()).await;
     assert_eq!(reply.status, 400);
-    assert!(reply.body.contains("this port speaks https"), "{}", reply.body);
+    assert!(reply.body.contains("this port requires HTTPS"), "{}", reply.body);
 }
 
 #[tokio::test]

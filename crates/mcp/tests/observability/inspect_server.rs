@@ -66,6 +66,28 @@ async fn inspect_server_tells_how_the_last_minutes_went() {
 }
 
 #[tokio::test]
+async fn requests_that_ask_for_it_are_not_in_the_history_but_in_the_metrics() {
+    let server = fixture::server();
+    let marked = |method: &str, params: Value| {
+        let mut params = params;
+        params["_meta"] = json!({ "corbie/excludeFromHistory": true });
+        request(1, method, params)
+    };
+    for message in [
+        marked("tools/call", json!({ "name": "echo", "arguments": { "text": "a" } })),
+        marked("no/such/method", json!({})),
+        call(1, "echo", json!({ "text": "a" })),
+    ] {
+        request_over_stdio(&server, &message).await;
+    }
+    let told = json_of(&request_over_stdio(&server, &call(1, "inspect_server", json!({ "history": 120 }))).await);
+    let samples = told["history"]["samples"].as_array().expect("samples");
+    let sum = |name: &str| samples.iter().map(|sample| sample[name].as_u64().expect("a number")).sum::<u64>();
+    assert_eq!((sum("requests"), sum("calls"), sum("errors")), (1, 1, 0), "{told}");
+    assert_eq!(told["audit"]["recorded"], 2);
+}
+
+#[tokio::test]
 async fn m98_only_trusted_callers_read_the_audit_log() {
     let server = used().await;
     let told = json_of(&request_over_stdio(&server, &call(1, "inspect_server", json!({ "audit": 2 }))).await);

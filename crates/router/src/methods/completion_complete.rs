@@ -22,10 +22,10 @@ struct CompletionParams {
 pub(super) async fn complete(router: Router, context: Context, params: Params) -> Result<Value, Error> {
     let CompletionParams { prompt, model, max_tokens } = params.parse()?;
     if prompt.trim().is_empty() {
-        return Err(Error::invalid_params("`prompt` is empty; give the text to be answered"));
+        return Err(Error::invalid_params("`prompt` is empty; enter a prompt"));
     }
     if model.as_ref().is_some_and(|model| model.trim().is_empty()) {
-        return Err(Error::invalid_params("`model` is empty; leave it out to have one chosen"));
+        return Err(Error::invalid_params("`model` is empty; omit it to let the router select a model"));
     }
     let max_tokens = max_tokens.filter(|number| !number.is_null()).map(positive).transpose()?;
     let chat = Chat { messages: vec![Message::text(ChatRole::User, prompt)], max_tokens, ..Chat::default() };

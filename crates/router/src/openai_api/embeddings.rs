@@ -29,7 +29,7 @@ pub(super) async fn post(
 ) -> Result<Response, ApiError> {
     let (body, _held) = face.admit(&caller, "embeddings", &headers, body).await?;
     let body: Map<String, Value> =
-        serde_json::from_slice(&body).map_err(|_| ApiError::invalid("the body is no JSON object", None))?;
+        serde_json::from_slice(&body).map_err(|_| ApiError::invalid("request body is not a JSON object", None))?;
     let model = match body.get("model") {
         None | Some(Value::Null) => None,
         Some(Value::String(model)) => Some(model.clone()).filter(|model| !face.is_local_model(model)),
@@ -56,18 +56,18 @@ fn check_input(body: &Map<String, Value>) -> Result<(), ApiError> {
         Some(Value::String(_)) => 1,
         Some(Value::Array(tokens)) if tokens.first().is_some_and(Value::is_number) => 1,
         Some(Value::Array(texts)) => texts.len(),
-        _ => return Err(ApiError::invalid("`input` must be a text or a list of texts", Some("input"))),
+        _ => return Err(ApiError::invalid("`input` must be a string or a list of strings", Some("input"))),
     };
     if (1..=MAX_TEXTS).contains(&texts) {
         return Ok(());
     }
-    Err(ApiError::invalid(format!("`input` has {texts} texts; 1 to {MAX_TEXTS} are taken"), Some("input")))
+    Err(ApiError::invalid(format!("`input` has {texts} texts; the limit is 1 to {MAX_TEXTS}"), Some("input")))
 }
 
 async fn embed_locally(face: &ApiState, body: Map<String, Value>) -> Result<Response, ApiError> {
     let embed = EmbeddingRequest { model: face.inference.configured_model(), body };
     let texts = embed.texts().map_err(|_| {
-        let message = "`input` must be a text or a list of texts; the model inside takes no token numbers";
+        let message = "`input` must be a string or a list of strings; the built-in model does not accept token IDs";
         ApiError::invalid(message, Some("input"))
     })?;
     let encoding = embed.encoding().map_err(|_| unknown_encoding())?;
@@ -78,7 +78,10 @@ async fn embed_locally(face: &ApiState, body: Map<String, Value>) -> Result<Resp
     })?;
     let length = made[0].vector.len();
     if embed.body.get("dimensions").is_some_and(|wanted| !wanted.is_null() && *wanted != length) {
-        return Err(ApiError::invalid(format!("the model inside has {length} dimensions"), Some("dimensions")));
+        return Err(ApiError::invalid(
+            format!("`dimensions` must be {length} for the built-in model"),
+            Some("dimensions"),
+        ));
     }
     let vectors: Vec<&[f32]> = made.iter().map(|embedding| embedding.vector.as_slice()).collect();
     let tokens = made.iter().map(|embedding| embedding.tokens as u64).sum();
@@ -98,7 +101,10 @@ fn to_api_error(error: route::Error, face: &ApiState) -> ApiError {
     match &error {
         route::Error::Provider { provider, error, .. } => match error.parameter() {
             Some("input") => {
-                let message = format!("`input` must be a text or a list of texts; {provider} takes no token numbers");
+                let message = format!(
+                    "`input` must be a string or a list of strings; {provider} does not accept token \
+                    IDs"
+                );
                 return ApiError::invalid(message, Some("input"));
             }
             Some("encoding_format") => return unknown_encoding(),
@@ -115,7 +121,7 @@ fn to_api_error(error: route::Error, face: &ApiState) -> ApiError {
 }
 
 fn unknown_encoding() -> ApiError {
-    ApiError::invalid("`encoding_format` is `float` or `base64`", Some("encoding_format"))
+    ApiError::invalid("`encoding_format` must be `float` or `base64`", Some("encoding_format"))
 }
 
 fn reply(body: Bytes) -> Response {

@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use corbie_mcp::ErrorCode;
 use corbie_mcp::transport::BodyError;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use serde_json::{Value, json};
 
 use crate as route;
@@ -26,6 +26,9 @@ pub(super) struct ApiError {
     retried: bool,
 }
 
+/// Characters of an unknown path that are logged.
+const MAX_LOGGED_PATH: usize = 128;
+
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 impl ApiError {
@@ -35,30 +38,30 @@ impl ApiError {
     }
 
     pub(super) fn shutting_down() -> ApiError {
-        let message = "the server is shutting down and takes no new requests; connect again when it is back";
+        let message = "the server is shutting down; reconnect after it has restarted";
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message)
     }
 
     pub(super) fn not_trusted() -> ApiError {
-        let message = "asking a model costs money, and this caller is not trusted with that; the operator can raise it \
-                       with `--trust verified` or `trust` in the configuration";
+        let message = "chat completions require trust level `verified`, because they cost money; the operator can \
+            raise the caller's trust level with `--trust verified` or `trust` in the configuration";
         ApiError::new(StatusCode::FORBIDDEN, "permission_error", message)
     }
 
     pub(super) fn not_granted(tool: &str) -> ApiError {
-        let message = format!("this caller's token does not let it use `{tool}`; the operator can make one that does");
+        let message = format!("the caller's token does not permit `{tool}`; the operator can create one that does");
         ApiError::new(StatusCode::FORBIDDEN, "permission_error", message)
     }
 
     pub(super) fn no_such_model(model: &str) -> ApiError {
-        let message = format!("there is no model `{model}`; `GET /v1/models` shows those there are");
+        let message = format!("unknown model `{model}`; use `GET /v1/models` to list available models");
         let code = Some("model_not_found".to_owned());
         ApiError { code, ..ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", message) }
     }
 
     /// The same for embeddings, which also mentions the built-in model.
     pub(super) fn no_embedding_model(why: &route::Error, inside: &str) -> ApiError {
-        let message = format!("{why}; `{inside}` is served by corbie itself");
+        let message = format!("{why}; `{inside}` is the built-in embedding model");
         let (code, param) = (Some("model_not_found".to_owned()), Some("model".to_owned()));
         ApiError {
             code,
@@ -156,7 +159,7 @@ pub fn render_rejection(path: &str, status: StatusCode, error: &corbie_mcp::Erro
 }
 
 pub(super) async fn only_post() -> Response {
-    let message = "this path is called with POST";
+    let message = "method not allowed; use POST";
     let failure = ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", message);
     let mut response = failure.into_response();
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
@@ -164,14 +167,20 @@ pub(super) async fn only_post() -> Response {
 }
 
 pub(super) async fn only_get() -> Response {
-    let failure =
-        ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", "this path is called with GET");
+    let failure = ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", "method not allowed; use GET");
     let mut response = failure.into_response();
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
     response
 }
 
-pub(super) async fn not_found() -> ApiError {
-    let message = "there is no such path; see `/v1/chat/completions`, `/v1/models` and `/v1/embeddings`";
+/// Usually a wrong base URL, or a client that needs another API. The user often sees neither path nor response.
+pub(super) async fn not_found(method: Method, uri: Uri) -> ApiError {
+    let path: String = uri.path().chars().take(MAX_LOGGED_PATH).collect();
+    tracing::info!(
+        %method,
+        path,
+        "unknown path; use `/v1/chat/completions`, `/v1/models` or `/v1/embeddings`: the base URL of clients ends with `/v1`"
+    );
+    let message = "unknown path; use `/v1/chat/completions`, `/v1/models` or `/v1/embeddings`";
     ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
 }

@@ -90,7 +90,7 @@ impl EventWriter {
         let mut out = Vec::new();
         while out.is_empty() && !self.ended {
             let Ok(next) = tokio::time::timeout(KEEP_ALIVE_INTERVAL, self.response.next_piece()).await else {
-                return Bytes::from_static(b": still waiting\n\n");
+                return Bytes::from_static(b": keep-alive\n\n");
             };
             // The task that reads the connection passes on one chunk per poll. Yielding to it between reads lets one
             // write carry all available chunks.

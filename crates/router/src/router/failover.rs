@@ -62,7 +62,7 @@ impl<'a> FailoverIter<'a> {
 
     /// Why no candidate responded.
     pub(super) fn into_error(self) -> Error {
-        self.error.expect("a plan that was resolved has somebody to ask")
+        self.error.expect("a resolved plan has candidates")
     }
 }
 

@@ -12,13 +12,14 @@ use crate::router::{RouteRequest, RoutedCompletion, Router};
 use corbie_llm as providers;
 use corbie_llm::chat::ContentPart;
 
-const DESCRIPTION: &str = "Asks a language model. Give a prompt, or messages as in OpenAI's chat completions. Without \
-a model, the prompt is looked at and goes to the model that suits it; `_meta` and the decision tell which and why.";
+const DESCRIPTION: &str = "Send a prompt to a language model (LLM) and return its response. Takes a prompt, or \
+messages as in OpenAI's chat completions API. If model is omitted, the router selects the model that fits the prompt; \
+`_meta` has the routing decision and its reason.";
 
 /// Arguments. All except `prompt` are parameters of chat completions and are passed through unchanged.
 #[derive(Debug, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "the schema is made from it, and the arguments are read as the body they are")]
+#[expect(dead_code, reason = "used for the schema only; arguments are parsed as a request body")]
 struct ChatCompletionInput {
     /// Question, as an alternative to messages
     #[schemars(length(min = 1))]
@@ -102,7 +103,7 @@ pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
     // The router has its own deadline, and its error is more specific.
     let limit = router.settings().timeout.get() + std::time::Duration::from_secs(1);
     Tool::builder("chat_completion")
-        .title("Ask a model")
+        .title("Chat completion")
         .description(DESCRIPTION)
         .module("corbie::route")
         // Calls cost money.
@@ -128,17 +129,17 @@ fn parse_arguments(arguments: Arguments) -> Result<RouteRequest, ToolError> {
     let wrong = |message: &str| ToolError::from(corbie_mcp::Error::invalid_params(message));
     match (body.remove("prompt"), body.contains_key("messages")) {
         (Some(prompt), false) if prompt.as_str().is_some_and(|prompt| prompt.trim().is_empty()) => {
-            return Err(wrong("`prompt` is empty; give the text to be answered"));
+            return Err(wrong("`prompt` is empty; enter a prompt"));
         }
         (Some(prompt), false) => {
             body.insert("messages".into(), json!([{ "role": "user", "content": prompt }]));
         }
         (None, true) => {}
-        _ => return Err(wrong("give either `prompt` or `messages`")),
+        _ => return Err(wrong("set either `prompt` or `messages`")),
     }
     let model = body.get("model").and_then(Value::as_str).map(str::to_owned);
     if model.as_ref().is_some_and(|model| model.trim().is_empty()) {
-        return Err(wrong("`model` is empty; leave it out to have one chosen"));
+        return Err(wrong("`model` is empty; omit it to let the router select a model"));
     }
     // The model is selected later.
     body.insert("model".into(), model.clone().unwrap_or_default().into());
@@ -149,11 +150,9 @@ fn parse_arguments(arguments: Arguments) -> Result<RouteRequest, ToolError> {
 fn unreadable(error: &providers::Error) -> String {
     match error.parameter() {
         Some(name) if name != "messages" => {
-            format!("`{name}` cannot be read; write it as in OpenAI's chat completions")
+            format!("invalid `{name}`; use the format of OpenAI's chat completions API")
         }
-        _ => {
-            "`messages` cannot be read; each needs a `role` of system, user, assistant or tool, and a `content`".into()
-        }
+        _ => "invalid `messages`; each message needs a `role` (system, user, assistant or tool) and `content`".into(),
     }
 }
 

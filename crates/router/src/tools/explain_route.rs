@@ -11,8 +11,9 @@ use corbie_config::providers::Price;
 use corbie_knowledge::grounding;
 use corbie_util::number::shortest_f64;
 
-const DESCRIPTION: &str = "Tells where a prompt would go, without asking any model: its category and how sure that is, the \
-rule, whether the model would reason, who would be asked in which order, and what they cost.";
+const DESCRIPTION: &str = "Explain how a prompt would be routed, without calling a model: its category and confidence, \
+the matching rule, whether reasoning is used, and the candidate models and providers in failover order with their \
+prices.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ExplainRouteInput {
@@ -98,7 +99,7 @@ pub struct CandidateOutput {
 
 pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
     Tool::builder("explain_route")
-        .title("Explain a route")
+        .title("Explain the routing decision")
         .description(DESCRIPTION)
         .module("corbie::route")
         .idempotent(true)

@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::methods::models_list;
 use crate::router::Router;
 
-const DESCRIPTION: &str = "Lists the models of all configured providers, with what is known of each: whose it is, \
-whether that provider is up, how much it reads, what it can do and what it costs.";
+const DESCRIPTION: &str = "List the available language models of all providers, with provider, status, context window, \
+capabilities and price of each.";
 
 pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
     let entries = json!({ "type": "array", "items": { "type": "object" } });

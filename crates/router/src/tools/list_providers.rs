@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::router::Router;
 use corbie_llm::provider::Provider;
 
-const DESCRIPTION: &str = "Lists the providers of models that are configured or were found on this machine, and how \
-each is doing: whether it answers, how fast, how many models it has.";
+const DESCRIPTION: &str = "List the LLM providers that are configured or were detected on this machine, with their \
+health: whether each is up, its latency, its last error and its number of models.";
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct ListProvidersOutput {

@@ -21,11 +21,15 @@ pub enum Membership {
 impl fmt::Display for Membership {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Membership::Root => to.write_str("its group is that of root"),
-            Membership::NotOurs { group } => write!(to, "its group (gid {group}) is not one of this process"),
+            Membership::Root => to.write_str("its group is root"),
+            Membership::NotOurs { group } => write!(to, "this process is not in its group (gid {group})"),
             Membership::Other { group, account } => write!(to, "`{account}` is in its group (gid {group})"),
             Membership::Unknown { group, source } => {
-                write!(to, "the members of its group (gid {group}) are in `{source}`, which corbie does not read")
+                write!(
+                    to,
+                    "the members of its group (gid {group}) are listed in `{source}`, which corbie does not \
+                    read"
+                )
             }
         }
     }

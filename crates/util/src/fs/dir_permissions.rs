@@ -23,32 +23,33 @@ use crate::fs::accounts::{Accounts, Users};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "the folder `{}` belongs to another user (uid {owner}), who could change what corbie keeps there; run corbie as \
-         that user, or set `knowledge.storage_path` to a folder of your own",
+        "folder `{}` is owned by another user (uid {owner}), who could modify its content; run corbie as that user, or \
+         set `knowledge.storage_path` to a folder that you own",
         .folder.display()
     )]
     ForeignOwner { folder: PathBuf, owner: u32 },
     #[error(
-        "other users can write to the folder `{0}` (mode {mode:04o}); make sure that the files in it are yours, then run \
-         `chmod 700 '{0}'`, or set `knowledge.storage_path` to a new folder, which corbie makes private",
+        "folder `{0}` is writable by other users (mode {mode:04o}); check that its files are yours, then run `chmod \
+         700 '{0}'`, or set `knowledge.storage_path` to a new folder, which corbie creates with private permissions",
         .folder.display()
     )]
     Writable { folder: PathBuf, mode: u32 },
     #[error(
-        "other users can write to the folder `{0}` (mode {mode:04o}), as {reason}; make sure that the files in it are yours, \
-         then run `chmod g-w '{0}'`, or use a group that no other account is in (in Kubernetes, an `fsGroup` of its own)",
+        "folder `{0}` is writable by other users (mode {mode:04o}), because {reason}; check that its files are yours, \
+         then run `chmod g-w '{0}'`, or use a group without other members (in Kubernetes, a dedicated `fsGroup`)",
         .folder.display()
     )]
     SharedGroup { folder: PathBuf, mode: u32, reason: Membership },
     #[error(
-        "`{}` is a symbolic link, and corbie follows none in its storage folder; replace it by its target, or set \
+        "`{}` is a symbolic link, which is not allowed in the storage folder; replace it with its target, or set \
          `knowledge.storage_path` to the folder of the target",
         .path.display()
     )]
     Link { path: PathBuf },
     #[error(
-        "the folder `{}` is a symbolic link, and corbie follows none in its storage folder; to keep it on another disk, \
-         replace the link with a folder and mount the disk there, or set `knowledge.storage_path` to a folder on that disk",
+        "folder `{}` is a symbolic link, which is not allowed in the storage folder; to store it on another disk, \
+         replace the link with a folder and mount the disk there, or set `knowledge.storage_path` to a folder on that \
+         disk",
         .folder.display()
     )]
     LinkedFolder { folder: PathBuf },
@@ -68,7 +69,8 @@ pub fn prepare(folder: &Path) -> Result<(), Error> {
         tracing::warn!(
             folder = %folder.display(),
             parent = %parent.display(),
-            "other users can move this folder away, as they can write to the one it is in; run `chmod o-w` on that one"
+            "other users can replace this folder, because its parent folder is writable by other users; run `chmod \
+             o-w` on the parent"
         );
     }
     Ok(())
@@ -143,7 +145,7 @@ fn make_private(folder: &Path, refused: Error) -> Result<(), Error> {
         return Err(refused);
     }
     check(folder)?;
-    tracing::info!(folder = %folder.display(), "made the empty storage folder private");
+    tracing::info!(folder = %folder.display(), "restricted permissions of the empty storage folder");
     Ok(())
 }
 

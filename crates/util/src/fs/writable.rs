@@ -7,14 +7,14 @@ pub fn check_writable(path: &Path) -> Result<(), String> {
     let target = resolve_target(path)?;
     let folder = target.parent().unwrap_or(Path::new("/"));
     for place in [&target, folder] {
-        may_write(place).map_err(|error| format!("`{}` cannot be written: {error}", place.display()))?;
+        may_write(place).map_err(|error| format!("cannot write `{}`: {error}", place.display()))?;
     }
     Ok(())
 }
 
 /// The target of all symbolic links.
 pub fn resolve_target(path: &Path) -> Result<PathBuf, String> {
-    path.canonicalize().map_err(|error| format!("`{}` cannot be found: {error}", path.display()))
+    path.canonicalize().map_err(|error| format!("cannot find `{}`: {error}", path.display()))
 }
 
 #[cfg(unix)]

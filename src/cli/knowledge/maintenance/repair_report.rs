@@ -10,7 +10,7 @@ use crate::cli::sanitize_line;
 use crate::knowledge::store::sqlite::{DamageReport, LogLoss, LostDocument, RepairReport};
 
 /// Advice if no data could be recovered.
-const UNREADABLE_ADVICE: &str = "nothing of the file could be read, and the knowledge base is empty now; restore a backup with \
+const UNREADABLE_ADVICE: &str = "no data could be recovered, and the knowledge base is now empty; restore a backup with \
     `corbie knowledge restore FILE`, or add the documents again";
 
 /// The report as JSON.
@@ -48,8 +48,8 @@ pub(super) fn write(repaired: &RepairReport, out: &mut dyn Write) -> io::Result<
     let (documents, chunks) = (counted(repaired.documents, "document"), counted(repaired.chunks, "chunk"));
     match (repaired.unreadable, repaired.problems.is_empty()) {
         (true, _) => writeln!(out, "{UNREADABLE_ADVICE}")?,
-        (false, true) => writeln!(out, "nothing is wrong: {documents}, {chunks}")?,
-        (false, false) => writeln!(out, "repaired: {documents}, {chunks}")?,
+        (false, true) => writeln!(out, "OK: {documents}, {chunks}")?,
+        (false, false) => writeln!(out, "Repaired: {documents}, {chunks}")?,
     }
     let DamageReport { incomplete, lost, unnamed_lost: unnamed } = &repaired.damage;
     for (what, documents) in [("lost", lost), ("incomplete", incomplete)] {
@@ -58,20 +58,20 @@ pub(super) fn write(repaired: &RepairReport, out: &mut dyn Write) -> io::Result<
         }
     }
     if *unnamed > 0 {
-        writeln!(out, "lost: {} whose names cannot be read", counted(*unnamed, "document"))?;
+        writeln!(out, "lost: {} with unreadable names", counted(*unnamed, "document"))?;
     }
     if !(incomplete.is_empty() && lost.is_empty()) {
-        writeln!(out, "add them again: corbie add PATH")?;
+        writeln!(out, "Add these documents again with `corbie add PATH`.")?;
     }
     for log in &repaired.logs {
         let lost = counted(log.lost, "change");
-        writeln!(out, "at least {lost} lost with the write-ahead log; a copy of it is {}", shown(&log.copy))?;
+        writeln!(out, "At least {lost} in the write-ahead log lost; a copy of the log is {}", shown(&log.copy))?;
     }
     if let Some(copy) = &repaired.copy {
-        writeln!(out, "a copy from before the repair is {}", shown(copy))?;
+        writeln!(out, "A copy from before the repair is {}", shown(copy))?;
     }
     match &repaired.preserved_as {
-        Some(aside) => writeln!(out, "the damaged file is kept as {}", shown(aside)),
+        Some(aside) => writeln!(out, "The damaged file is kept as {}", shown(aside)),
         None => Ok(()),
     }
 }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_document_that_lost_something_has_a_line() {
+    fn each_damaged_document_has_a_line() {
         let lost = LostDocument { filename: "a\u{1b}.pdf".into(), path: Some("/x/a\u{1b}.pdf".into()) };
         let incomplete = LostDocument { filename: "b.pdf".into(), path: None };
         let loss = DamageReport { incomplete: vec![incomplete], lost: vec![lost], unnamed_lost: 2 };
@@ -109,8 +109,8 @@ mod tests {
         write(&repaired, &mut out).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "problem: odd\nrepaired: 1 document, 3 chunks\nlost: a .pdf (/x/a .pdf)\nincomplete: b.pdf\n\
-             lost: 2 documents whose names cannot be read\nadd them again: corbie add PATH\n"
+            "problem: odd\nRepaired: 1 document, 3 chunks\nlost: a .pdf (/x/a .pdf)\nincomplete: b.pdf\n\
+             lost: 2 documents with unreadable names\nAdd these documents again with `corbie add PATH`.\n"
         );
     }
 }

@@ -18,7 +18,7 @@ use super::{JsonOutput, storage_dir, store_exists};
 use crate::app;
 use crate::cli::knowledge::error::KnowledgeError;
 use crate::cli::progress::Progress;
-use crate::cli::{CommandResult, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize_line};
 use crate::config::{Config, LoadedConfig};
 use crate::knowledge::Knowledge;
 use crate::knowledge::document::FoundChunk;
@@ -85,7 +85,7 @@ pub(super) async fn run(drill: &Drill, loaded: &LoadedConfig, out: &mut dyn Writ
         },
     };
     match drill.format.json {
-        true => writeln!(out, "{}", outcome.reply())?,
+        true => json_output::write(&outcome.reply(), out)?,
         false => outcome.write(out)?,
     }
     Ok(if outcome.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -116,7 +116,7 @@ async fn restore_and_verify(
             (file.clone(), tokio::task::spawn_blocking(move || Store::backup_digest(&from)).await??)
         }
         None => {
-            progress.update("copying …");
+            progress.update("backing up …");
             let (file, begun) = (folder.join(workdir::BACKUP_FILE), Instant::now());
             let to = file.clone();
             let contents = tokio::task::spawn_blocking(move || Store::backup_with_digest(&storage, &to)).await??;
@@ -127,20 +127,20 @@ async fn restore_and_verify(
     outcome.size_bytes = std::fs::metadata(&backup)?.len();
     outcome.digest = contents.digest();
 
-    progress.update("bringing it back …");
+    progress.update("restoring …");
     let restored = folder.join(workdir::RESTORED_DIR);
     let (into, begun) = (restored.clone(), Instant::now());
     tokio::task::spawn_blocking(move || Store::restore(&into, &backup)).await??;
     outcome.restore = begun.elapsed();
 
-    progress.update("reading everything, and comparing …");
+    progress.update("comparing …");
     let (into, begun) = (restored.clone(), Instant::now());
     let store = tokio::task::spawn_blocking(move || Store::open(&into, Options::default())).await??;
     outcome.verify_contents(&store, contents).await?;
     outcome.check = begun.elapsed();
 
     if outcome.problems.is_empty() {
-        progress.update("making the index, and asking it …");
+        progress.update("building and querying the index …");
         outcome.verify_search(&restored_config(&loaded.config, restored), &store).await?;
     }
     Ok(outcome)
@@ -182,7 +182,7 @@ impl DrillReport {
             self.queries += 1;
             match is_found(knowledge, sample, self.report.chunks as usize).await? {
                 true => self.found += 1,
-                false => self.problems.push(format!("a passage of `{}` is not found", sample.filename)),
+                false => self.problems.push(format!("a passage of `{}` was not found", sample.filename)),
             }
         }
         knowledge.shut_down(tokio::time::Instant::now() + SHUTDOWN_TIMEOUT).await;

@@ -32,7 +32,7 @@ pub(super) async fn compare(config: &Config, store: &Store) -> Result<IndexCompa
     let (kept, made) = (index_sizes(config, &bases).await?, index_sizes(&anew, &bases).await?);
     let different = bases.iter().zip(kept.iter().zip(&made)).filter(|(_, (kept, made))| kept != made);
     let sentence = |(base, (kept, made)): (&BaseName, (&IndexSize, &IndexSize))| {
-        format!("the index of `{base}` has {kept:?} documents, chunks and vectors, and made anew {made:?}")
+        format!("the index of `{base}` has {kept:?} documents, chunks and vectors, a rebuilt index has {made:?}")
     };
     let differences: Vec<String> = different.map(sentence).collect();
     Ok(if differences.is_empty() { IndexComparison::Same } else { IndexComparison::Different(differences) })
@@ -63,9 +63,9 @@ impl IndexComparison {
 
     pub(super) fn sentence(&self) -> &'static str {
         match self {
-            IndexComparison::Same => "the index agrees",
-            IndexComparison::Different(_) => "the index does not agree",
-            IndexComparison::Busy => "the index was not compared, as documents are being added",
+            IndexComparison::Same => "the index matches",
+            IndexComparison::Different(_) => "the index does not match",
+            IndexComparison::Busy => "the index was not compared because documents are being added",
             IndexComparison::NotCompared => "the index was not compared",
         }
     }

@@ -301,6 +301,6 @@ impl ChaosClient for DocumentClient {
 /// Whether a call failed because of the disk. The failure itself could not be stored either, so the task may be resumed
 /// once there is space.
 fn is_disk_error(said: &Value) -> bool {
-    said.to_string().contains("no room left")
+    said.to_string().contains("disk is full")
         || said["error"].as_str().is_some_and(|error| error.starts_with("storage"))
 }

@@ -24,7 +24,7 @@ pub(super) fn read(mut file: impl Read, path: &Path) -> Result<Vec<LabelledText>
     while table.read_record(&mut row).map_err(|error| csv_error(&error, &mut lines, path))? {
         let line = lines.at(row.position());
         if row.as_slice().len() > MAX_LINE_BYTES {
-            return Err(line_error(path, line, "is longer than 1 MiB; a quote that opens here may not be closed"));
+            return Err(line_error(path, line, "is longer than 1 MiB; a quote may be unclosed"));
         }
         if texts.len() == MAX_LINES {
             return Err(line_error(path, line, TOO_MANY_LINES));
@@ -61,7 +61,7 @@ fn column(header: &StringRecord, names: &[&str]) -> Option<usize> {
 }
 
 fn no_column(name: &str, path: &Path) -> String {
-    line_error(path, 1, &format!("has no column `{name}`; begin the file with a line such as `text,label`"))
+    line_error(path, 1, &format!("has no column `{name}`; add a header line such as `text,label`"))
 }
 
 fn csv_error(error: &::csv::Error, lines: &mut LineCounter<'_>, path: &Path) -> String {
@@ -69,11 +69,13 @@ fn csv_error(error: &::csv::Error, lines: &mut LineCounter<'_>, path: &Path) -> 
     match error.kind() {
         ErrorKind::Utf8 { .. } => line_error(path, line, "is not UTF-8 text"),
         ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            let what =
-                format!("has {len} columns, the header {expected_len}; put texts that hold commas or quotes in quotes");
+            let what = format!(
+                "has {len} columns, but the header has {expected_len}; quote texts that contain commas or \
+                    quotes"
+            );
             line_error(path, line, &what)
         }
-        _ => line_error(path, line, &format!("cannot be read: {error}")),
+        _ => line_error(path, line, &format!("is invalid: {error}")),
     }
 }
 
@@ -99,12 +101,12 @@ mod tests {
     #[test]
     fn every_mistake_has_its_line_and_a_way_out() {
         let check = |table: &str, expected: &str| assert_eq!(texts(table).unwrap_err(), expected);
-        check("", "t.csv:1: has no column `text`; begin the file with a line such as `text,label`");
-        check("text;label\na;b\n", "t.csv:1: has no column `text`; begin the file with a line such as `text,label`");
-        check("text,lable\na,b\n", "t.csv:1: has no column `label`; begin the file with a line such as `text,label`");
+        check("", "t.csv:1: has no column `text`; add a header line such as `text,label`");
+        check("text;label\na;b\n", "t.csv:1: has no column `text`; add a header line such as `text,label`");
+        check("text,lable\na,b\n", "t.csv:1: has no column `label`; add a header line such as `text,label`");
         check(
             "text,label\na,b\nc,d,e\n",
-            "t.csv:3: has 3 columns, the header 2; put texts that hold commas or quotes in quotes",
+            "t.csv:3: has 3 columns, but the header has 2; quote texts that contain commas or quotes",
         );
         let open = format!("text,label\n\"a,b\n{}", "c,d\n".repeat(MAX_LINE_BYTES / 4));
         assert!(texts(&open).unwrap_err().starts_with("t.csv:2: "), "a quote that is never closed");

@@ -71,7 +71,7 @@ impl BeirDataset {
         let query = |line: BeirLine| Some(Query { relevant: grades.remove(&line.id)?, text: line.text });
         let queries: Vec<Query> = asked.into_iter().filter_map(query).collect();
         if queries.is_empty() {
-            return Err(format!("`{}` has no query with an answer among its passages", folder.display()));
+            return Err(format!("`{}` has no query with a relevant passage", folder.display()));
         }
         let name = folder.file_name().map_or_else(|| folder.display().to_string(), |n| n.to_string_lossy().into());
         Ok(BeirDataset { name, passages, queries })
@@ -106,14 +106,14 @@ fn read_qrels(
     for (number, line) in numbered_lines(path)? {
         let fields: Vec<&str> = line.split('\t').map(str::trim).collect();
         let [query, passage, grade] = fields[..] else {
-            return Err(format!("{}:{number}: is not a query, a passage and a grade, parted by tabs", path.display()));
+            return Err(format!("{}:{number}: expected tab-separated query, passage and grade", path.display()));
         };
         let Ok(grade) = grade.parse::<i64>() else {
             // The first line may be a header.
             if number == 1 {
                 continue;
             }
-            return Err(format!("{}:{number}: `{grade}` is no grade; a grade is a whole number", path.display()));
+            return Err(format!("{}:{number}: invalid grade `{grade}`; use an integer", path.display()));
         };
         let grade = u32::try_from(grade).unwrap_or(0);
         // Some sets contain judgements for texts that they omit.
@@ -126,7 +126,7 @@ fn read_qrels(
 
 /// Non-empty lines with their line numbers, from 1.
 fn numbered_lines(path: &Path) -> Result<Vec<(usize, String)>, String> {
-    let unreadable = |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
+    let unreadable = |error: std::io::Error| format!("cannot read `{}`: {error}", path.display());
     let file = BufReader::new(File::open(path).map_err(unreadable)?);
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(file.lines()) {
@@ -185,9 +185,9 @@ mod tests {
         let told = |corpus: &str, qrels: &str| BeirDataset::read(folder(corpus, QUERIES, qrels).path()).unwrap_err();
         assert!(told("{\"_id\":\"a\",\"text\":\"x\"}\nnonsense\n", "").contains("corpus.jsonl:2: is not"));
         assert!(told("{\"_id\":\"a\"}\n", "").contains("corpus.jsonl:1: is not"));
-        assert!(told(CORPUS, "1 a 1\n").contains("qrels.tsv:1: is not a query, a passage and a grade"));
-        assert!(told(CORPUS, "1\ta\t1\n1\tb\tmuch\n").contains("qrels.tsv:2: `much` is no grade"));
-        assert!(told(CORPUS, "1\tgone\t1\n").contains("has no query with an answer"));
+        assert!(told(CORPUS, "1 a 1\n").contains("qrels.tsv:1: expected tab-separated query, passage and grade"));
+        assert!(told(CORPUS, "1\ta\t1\n1\tb\tmuch\n").contains("qrels.tsv:2: invalid grade `much`"));
+        assert!(told(CORPUS, "1\tgone\t1\n").contains("has no query with a relevant passage"));
         assert!(BeirDataset::read(Path::new("/no/such/set")).unwrap_err().contains("corpus.jsonl` cannot be read"));
     }
 }

@@ -87,13 +87,22 @@ impl SearchCorpus {
         self.passages.len()
     }
 
+    pub(super) fn documents(&self) -> &[Document] {
+        &self.documents
+    }
+
+    /// The passage of a chunk.
+    pub(super) fn passage(&self, chunk: u64) -> Option<usize> {
+        self.passages.get(usize::try_from(chunk).ok()?).copied()
+    }
+
     /// The best passages, best first, without duplicates.
     pub fn search(&self, text: &str, vector: &[f32], mode: Mode, top: usize) -> Vec<Hit> {
         let wanted = top.saturating_mul(self.max_chunks);
         let query = Query { text, vector: Some(vector), filter: None, top: wanted, mode };
         let mut seen = HashSet::new();
         let hits = self.index.snapshot().search(&query).into_iter().filter_map(|hit| {
-            let passage = *self.passages.get(usize::try_from(hit.chunk).ok()?)?;
+            let passage = self.passage(hit.chunk)?;
             seen.insert(passage).then_some(Hit { passage, relevance: hit.relevance })
         });
         hits.take(top).collect()

@@ -7,6 +7,7 @@ pub mod beir_dataset;
 mod corpus;
 mod ir_metrics;
 mod out_of_domain_queries;
+pub mod relevance_fit;
 pub mod report_text;
 
 use std::collections::HashSet;

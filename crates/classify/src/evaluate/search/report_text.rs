@@ -64,7 +64,7 @@ fn empty_results(sets: &[DatasetResult]) -> Vec<String> {
     if sets.iter().all(|set| set.empty_results.len() < 2) {
         return Vec::new();
     }
-    let mut lines = vec!["Questions that find nothing".to_owned()];
+    let mut lines = vec!["Queries without results".to_owned()];
     for set in sets {
         for EmptyResultCount { kind, queries, empty_results: nothing } in &set.empty_results {
             let share =
@@ -79,9 +79,9 @@ fn empty_results(sets: &[DatasetResult]) -> Vec<String> {
 fn describe(kind: QueryKind) -> &'static str {
     match kind {
         QueryKind::Answered => "with an answer",
-        QueryKind::AnswersRemoved => "whose answers were taken out",
-        QueryKind::OtherDatasets => "of other sets",
-        QueryKind::SmallTalk => "of small talk and nonsense",
+        QueryKind::AnswersRemoved => "whose answers were removed",
+        QueryKind::OtherDatasets => "from other datasets",
+        QueryKind::SmallTalk => "small talk and nonsense",
     }
 }
 
@@ -124,9 +124,9 @@ Relevance: expected calibration error 0.450
   relevance    hits     mean  answers
   0.93-1.00         2    0.950    0.500
 
-Questions that find nothing
+Queries without results
     2.5 %  of    40 with an answer, owls\u{fffd}
-  100.0 %  of    32 of small talk and nonsense, owls\u{fffd}
+  100.0 %  of    32 small talk and nonsense, owls\u{fffd}
 ";
 
     #[test]
@@ -146,6 +146,6 @@ Questions that find nothing
         assert_eq!(report.reliability, None);
         let text = render(&report);
         assert!(text.contains("nDCG@5") && text.contains(" - "), "{text}");
-        assert!(!text.contains("Relevance") && !text.contains("find nothing"), "{text}");
+        assert!(!text.contains("Relevance") && !text.contains("Queries without results"), "{text}");
     }
 }

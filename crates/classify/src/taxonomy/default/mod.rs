@@ -39,7 +39,7 @@ pub(super) fn text() -> &'static str {
         // Skips the header comment, which is about the separate files.
         let start = CATEGORIES.find("\nmodel:").map_or(0, |line| line + 1);
         let mut entries = CATEGORIES[start..].split(ENTRY);
-        let mut text = String::from("# The categories inside corbie. Change them into yours.\n\n");
+        let mut text = String::from("# Built-in categories. Edit them to define your own.\n\n");
         text.push_str(entries.next().unwrap_or_default());
         for (entry, (_, examples)) in entries.zip(EXAMPLES) {
             text.push_str(ENTRY);
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_text_of_what_is_inside_is_read_as_what_is_inside() {
         assert_eq!(Taxonomy::parse(text()).unwrap(), taxonomy());
-        assert!(text().starts_with("# The categories inside corbie"), "{}", &text()[..200]);
+        assert!(text().starts_with("# Built-in categories"), "{}", &text()[..200]);
     }
     use std::collections::HashSet;
 

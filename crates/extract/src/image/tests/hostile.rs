@@ -65,7 +65,7 @@ fn huge(coding: ImageFormat) -> Vec<u8> {
 
 #[test]
 fn a_picture_that_says_it_is_huge_is_refused_before_it_is_decoded() {
-    let refused = Error::TooMuch { what: "dots", most: Limits::default().pixels };
+    let refused = Error::TooMuch { what: "pixels", most: Limits::default().pixels };
     for coding in ALL {
         let error = decode_embedded(&inside(huge(coding)), &Limits::default());
         assert_eq!(error, Err(refused.clone()), "{coding:?}");

@@ -67,7 +67,7 @@ impl Layer {
             (Layer::MaxPool2x2, None) => Ok(max_pool_2x2(first.into_owned())),
             (Layer::MeanPool { height, width }, None) => Ok(mean_pool(&first, *height, *width)),
             (Layer::Upsample(factor), None) => Ok(upsample(&first, *factor)),
-            _ => Err("a layer with an input too many or too few".into()),
+            _ => Err("a layer with a wrong number of inputs".into()),
         }
     }
 }
@@ -95,7 +95,7 @@ fn combine(mut first: Tensor, second: &Tensor, function: impl Fn(f32, f32) -> f3
         return Ok(first);
     }
     if second.area() != 1 || first.channels != second.channels {
-        return Err("two pictures of different sizes".into());
+        return Err("two images of different sizes".into());
     }
     for (plane, other) in first.planes_mut().zip(&second.numbers) {
         plane.iter_mut().for_each(|one| *one = function(*one, *other));
@@ -108,7 +108,7 @@ fn concatenate(inputs: Vec<Cow<'_, Tensor>>) -> Result<Tensor, String> {
     let mut all = inputs.next().ok_or("a layer without an input")?.into_owned();
     for input in inputs {
         if (input.height, input.width) != (all.height, all.width) {
-            return Err("two pictures of different sizes".into());
+            return Err("two images of different sizes".into());
         }
         all.channels += input.channels;
         all.numbers.extend_from_slice(&input.numbers);

@@ -51,7 +51,7 @@ impl Network {
             graph.initializer.iter().filter_map(|tensor| Some((tensor.name.as_deref()?, tensor))).collect();
         let named = |values: &[rten_onnx::onnx::ValueInfoProto]| match values {
             [value] => value.name.clone().ok_or("it has an input or output without a name".to_owned()),
-            _ => Err("it does not have one input and one output".to_owned()),
+            _ => Err("it must have one input and one output".to_owned()),
         };
         let mut values: HashMap<String, usize> = HashMap::from([(named(&graph.input)?, 0)]);
         let mut steps = Vec::with_capacity(graph.node.len());
@@ -60,14 +60,14 @@ impl Network {
             let layer = read.layer()?;
             let inputs = node.input.iter().filter(|name| !constants.contains_key(name.as_str()));
             let inputs = inputs
-                .map(|name| values.get(name).copied().ok_or(format!("nothing gives `{name}`")))
+                .map(|name| values.get(name).copied().ok_or(format!("no layer produces `{name}`")))
                 .collect::<Result<Vec<usize>, String>>()?;
-            let [output] = &node.output[..] else { return Err("a layer that gives more than one picture".into()) };
+            let [output] = &node.output[..] else { return Err("a layer with more than one output".into()) };
             let number = values.len();
             values.insert(output.clone(), number);
             steps.push(NetworkStep { layer, is_last_use: vec![false; inputs.len()], inputs, output: number });
         }
-        let output = values.get(&named(&graph.output)?).copied().ok_or("nothing gives its output")?;
+        let output = values.get(&named(&graph.output)?).copied().ok_or("no layer produces its output")?;
         let mut seen = vec![false; values.len()];
         seen[output] = true;
         for step in steps.iter_mut().rev() {
@@ -88,12 +88,12 @@ impl Network {
             }
             let inputs = owned.into_iter().zip(&step.inputs).map(|(owned, input)| match owned {
                 Some(owned) => Ok(Cow::Owned(owned)),
-                None => values[*input].as_ref().map(Cow::Borrowed).ok_or("a picture is missing".to_owned()),
+                None => values[*input].as_ref().map(Cow::Borrowed).ok_or("an input image is missing".to_owned()),
             });
             let output = step.layer.run(inputs.collect::<Result<_, String>>()?)?;
             values[step.output] = Some(output);
         }
-        values[self.output].take().ok_or("it gave nothing".to_owned())
+        values[self.output].take().ok_or("it has no output".to_owned())
     }
 }
 
@@ -119,7 +119,7 @@ impl Node<'_> {
                     || self.numbers("strides", 1) != [2, 2]
                     || weights.len() != shape[0] * bias.len() * 4
                 {
-                    return Err("a transposed convolution that is not of two by two pixels".into());
+                    return Err("a transposed convolution with a kernel other than 2×2".into());
                 }
                 transposed_convolution(self.convolution, shape[0], &weights, &bias)
             }
@@ -146,20 +146,20 @@ impl Node<'_> {
                 [1.0, 1.0, height, width] if height == width && height.fract() == 0.0 && height >= 1.0 => {
                     Layer::Upsample(height as usize)
                 }
-                ref scales => return Err(format!("a picture made {scales:?} times as large")),
+                ref scales => return Err(format!("resize by {scales:?}")),
             },
-            _ => return Err(format!("a layer `{kind}`, which is not known here")),
+            _ => return Err(format!("unsupported layer `{kind}`")),
         })
     }
 
     fn convolution(&self) -> Result<Layer, String> {
         let (shape, weights) = self.constant(1)?;
-        let [outputs, inputs, height, width] = shape[..] else { return Err("a convolution of no picture".into()) };
+        let [outputs, inputs, height, width] = shape[..] else { return Err("a convolution without input".into()) };
         let bias = if self.node.input.len() > 2 { self.constant(2)?.1 } else { vec![0.0; outputs] };
         let [stride_y, stride_x] = self.numbers("strides", 1);
         let window = Window { height, width, stride_y, stride_x, border: self.numbers("pads", 0) };
         if bias.len() != outputs || weights.len() != outputs * inputs * height * width || weights.is_empty() {
-            return Err("a convolution whose weights are not all there".into());
+            return Err("a convolution with missing weights".into());
         }
         match self.attribute("group").and_then(|attribute| attribute.i).unwrap_or(1) {
             1 => Ok(Layer::Convolution((self.convolution)(window, inputs, &weights, &bias))),
@@ -186,7 +186,7 @@ impl Node<'_> {
 
     /// Shape and numbers of a constant input.
     fn constant(&self, input: usize) -> Result<(Vec<usize>, Vec<f32>), String> {
-        let missing = || format!("input {input} of a layer is no constant");
+        let missing = || format!("input {input} of a layer is not a constant");
         let tensor =
             self.node.input.get(input).and_then(|name| self.constants.get(name.as_str())).ok_or_else(missing)?;
         let shape = tensor.dims.iter().map(|size| usize::try_from(*size).unwrap_or_default()).collect();

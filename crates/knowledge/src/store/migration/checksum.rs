@@ -7,6 +7,7 @@
 use sha2::{Digest, Sha256};
 
 use super::{FinishedTask, FullDocument};
+use crate::document::CharSpan;
 use crate::store::{FileId, IngestState, WatchedFile};
 
 /// Checksum of a record.
@@ -52,7 +53,9 @@ impl FullDocument {
             [chunk.pages.0, chunk.pages.1, chunk.tokens].into_iter().for_each(|number| sum.number(number.into()));
             sum.number(chunk.spans.len() as i64);
             for stretch in &chunk.spans {
-                [stretch.page, stretch.start, stretch.end].into_iter().for_each(|number| sum.number(number.into()));
+                let CharSpan { page, start, end, in_chunk, windows } = *stretch;
+                [page, start, end, windows].into_iter().for_each(|number| sum.number(number.into()));
+                sum.number(in_chunk.map_or(-1, i64::from));
             }
             sum.number(chunk.headings.len() as i64);
             chunk.headings.iter().for_each(|heading| sum.text(heading));

@@ -5,25 +5,22 @@ use crate::task::UnfinishedTasks;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("both are the same knowledge base; name two")]
+    #[error("source and target are the same knowledge base")]
     SameStore,
     #[error(
-        "{side} has tasks that are not finished ({} running, {} waiting); start corbie on it until `corbie tasks` lists \
-         none of them, or cancel them, and stop it",
+        "{side} has unfinished tasks ({} running, {} queued); run corbie on it until `corbie tasks` lists none, or \
+         cancel them, then stop it",
         .unfinished.running,
         .unfinished.queued
     )]
     UnfinishedTasks { side: &'static str, unfinished: UnfinishedTasks },
     #[error("{side} is in use by other instances (on {}); stop them first", .hosts.join(", "))]
     InUse { side: &'static str, hosts: Vec<String> },
-    #[error("the knowledge base to move is damaged ({0}); see `corbie knowledge check`, and mend it first")]
+    #[error("the source knowledge base is corrupt ({0}); run `corbie knowledge check` and repair it first")]
     Damaged(String),
-    #[error(
-        "the knowledge base to move into has {0} that the other one does not have, or has otherwise; clear it, or name \
-         an empty one"
-    )]
+    #[error("the target knowledge base has {0} missing from or different in the source; clear it, or use an empty one")]
     TargetNotEmpty(String),
-    #[error("the knowledge base to move was changed meanwhile; stop whoever writes to it, and start again")]
+    #[error("the source knowledge base was modified during the migration; stop its writers and try again")]
     SourceChanged,
     #[error(transparent)]
     Store(#[from] store::Error),

@@ -118,7 +118,7 @@ pub async fn migrate(
     tell(MigrationStep::Indexing);
     if let Err(error) = to.build_indexes().await {
         // All data is moved and verified; the next start builds the missing index.
-        tracing::warn!(%error, "an index over vectors could not be made yet");
+        tracing::warn!(%error, "cannot create a vector index; the next start will");
     }
     Ok(moved)
 }
@@ -140,7 +140,7 @@ async fn plan(from: &Store, to: &Store) -> Result<MigrationPlan, Error> {
     if from.history() == to.history() {
         return Err(Error::SameStore);
     }
-    for (side, store) in [("the knowledge base to move", from), ("the knowledge base to move into", to)] {
+    for (side, store) in [("the source knowledge base", from), ("the target knowledge base", to)] {
         wait_until_exclusive(side, store).await?;
         let unfinished = store.unfinished_tasks().await?;
         if unfinished.running + unfinished.queued > 0 {
@@ -171,12 +171,11 @@ async fn source_changes(from: &Store, before: &MigrationPlan) -> Result<Option<S
     if !hosts.is_empty() {
         let hosts = hosts.join(", ");
         return Ok(Some(format!(
-            "other instances (on {hosts}) have begun to use the knowledge base that was moved; stop them, and start again"
+            "other instances (on {hosts}) have started to use the source knowledge base; stop them and try again"
         )));
     }
     let is_same = from.base_records().await? == before.bases && from.document_ids().await? == before.documents;
-    let sentence =
-        "the knowledge base that was moved was written to meanwhile; stop whoever writes to it, and start again";
+    let sentence = "the source knowledge base was modified during the migration; stop its writers and try again";
     Ok((!is_same).then(|| sentence.to_owned()))
 }
 
@@ -199,13 +198,9 @@ async fn wait_until_exclusive(side: &'static str, store: &Store) -> Result<(), E
 fn difference(whole: &FullDocument, there: Option<&FullDocument>) -> Option<String> {
     let name = &whole.document.filename;
     match there {
-        None => Some(format!("the document `{name}` is not there")),
-        Some(there) if there.checksum() != whole.checksum() => {
-            Some(format!("the document `{name}` says something else"))
-        }
-        Some(there) if !there.has_same_directions(whole) => {
-            Some(format!("vectors of the document `{name}` are others"))
-        }
+        None => Some(format!("document `{name}` is missing")),
+        Some(there) if there.checksum() != whole.checksum() => Some(format!("document `{name}` differs")),
+        Some(there) if !there.has_same_directions(whole) => Some(format!("vectors of document `{name}` differ")),
         Some(_) => None,
     }
 }
@@ -237,9 +232,9 @@ async fn copy_other_records(from: &Store, to: &Store, there: &OtherRecords) -> R
 /// Checksums of all records other than documents, by name.
 struct OtherRecords(BTreeMap<String, Checksum>);
 
-const TASK_LABEL: &str = "the task";
-const WATCHED_FILE_LABEL: &str = "the watched file";
-const WATCHED_FOLDER_LABEL: &str = "the watched folder";
+const TASK_LABEL: &str = "task";
+const WATCHED_FILE_LABEL: &str = "watched file";
+const WATCHED_FOLDER_LABEL: &str = "watched folder";
 
 fn watched_key(base: &impl std::fmt::Display, path: &str) -> String {
     // In the form that every backend can store.
@@ -312,11 +307,11 @@ impl MigrationReport {
             ("watched files", from.watched, to.watched),
         ];
         for (what, one, other) in counts.into_iter().filter(|(_, one, other)| one != other) {
-            self.add_problem(Some(format!("there were {one} {what}, and {other} are there now")));
+            self.add_problem(Some(format!("expected {one} {what}, found {other}")));
         }
         let known: HashSet<_> = documents.iter().collect();
         if there.len() != known.len() || there.iter().any(|id| !known.contains(id)) {
-            self.add_problem(Some("other documents are there than there were".to_owned()));
+            self.add_problem(Some("the documents differ".to_owned()));
         }
         if from.sha256 != to.sha256 {
             self.add_problem(Some("the checksums differ".to_owned()));

@@ -6,28 +6,28 @@ use crate::store::{CheckReport, Error};
 /// Invariants, each with a query that counts violations.
 const INVARIANTS: [(&str, &str); 6] = [
     (
-        "documents with another number of chunks than they say",
+        "documents with a wrong chunk count",
         "SELECT count(*) FROM documents AS d WHERE d.chunk_count <> (SELECT count(*) FROM chunks AS c WHERE c.writing = d.writing)",
     ),
     (
-        "documents with another number of pages than they say",
+        "documents with a wrong page count",
         "SELECT count(*) FROM documents AS d WHERE d.page_count <> (SELECT count(*) FROM pages AS p WHERE p.writing = d.writing)",
     ),
     (
-        "documents with another number of vectors than they say",
+        "documents with a wrong vector count",
         "SELECT count(*) FROM documents AS d WHERE d.vector_count <> (SELECT count(*) FROM vectors AS v WHERE v.writing = d.writing)",
     ),
     (
-        "documents whose words are in no list",
+        "documents without postings",
         "SELECT count(*) FROM documents AS d WHERE NOT EXISTS (SELECT 1 FROM writings AS w WHERE w.key = d.writing AND w.dead IS NULL)",
     ),
     (
-        "pieces of documents that are gone",
+        "orphaned rows of deleted documents",
         "SELECT count(*) FROM (SELECT DISTINCT writing FROM chunks UNION SELECT DISTINCT writing FROM pages UNION \
          SELECT DISTINCT writing FROM vectors) AS p WHERE NOT EXISTS (SELECT 1 FROM documents AS d WHERE d.writing = p.writing)",
     ),
     (
-        "bases whose sums are others than those of their documents",
+        "knowledge bases with wrong totals",
         "SELECT count(*) FROM (SELECT b.key, (SELECT (count(*), coalesce(sum(chunk_count), 0), coalesce(sum(vector_count), 0), \
          coalesce(sum(size_bytes), 0), coalesce(sum(length), 0))::text FROM documents AS d WHERE d.base = b.key) AS there, \
          (SELECT (coalesce(sum(documents), 0), coalesce(sum(chunks), 0), coalesce(sum(vectors), 0), \
@@ -53,7 +53,7 @@ impl Store {
         for (what, sql) in INVARIANTS {
             let wrong = rows::get_u64(&session.row_without_timeout(sql).await?, 0)?;
             if wrong > 0 {
-                report.problems.push(format!("there are {what}: {wrong}"));
+                report.problems.push(format!("{what}: {wrong}"));
             }
         }
         session.rollback().await?;

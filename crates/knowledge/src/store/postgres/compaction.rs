@@ -44,7 +44,7 @@ pub(super) async fn run(store: Weak<Inner>) {
         tokio::time::sleep(POLL_INTERVAL).await;
         let Some(shared) = store.upgrade() else { return };
         if let Err(error) = Store(shared).compact(look).await {
-            tracing::debug!(%error, "what was written in pieces is joined later");
+            tracing::debug!(%error, "postings compaction failed; retrying later");
         }
     }
 }
@@ -103,7 +103,7 @@ async fn run_vacuum(store: Weak<Inner>, address: Address, rows: u64) {
     let Some(shared) = store.upgrade() else { return };
     match cleaned {
         Ok(()) => drop(shared.dead_rows.rows.fetch_sub(rows, Ordering::Relaxed)),
-        Err(error) => tracing::debug!(%error, "lists that were joined are cleaned up later"),
+        Err(error) => tracing::debug!(%error, "vacuum after compaction failed; retrying later"),
     }
     shared.dead_rows.is_running.store(false, Ordering::Relaxed);
 }

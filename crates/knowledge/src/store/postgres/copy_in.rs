@@ -40,7 +40,7 @@ pub(super) async fn copy_rows(
             }
             writer.finish().await.map_err(error::map_error).map(drop)
         };
-        timeout(COPY_TIMEOUT, copied).await.map_err(|_| Error::Unavailable("it does not answer".to_owned()))??;
+        timeout(COPY_TIMEOUT, copied).await.map_err(|_| Error::Unavailable("request timed out".to_owned()))??;
     }
     Ok(())
 }

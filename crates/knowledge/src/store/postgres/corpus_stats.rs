@@ -29,8 +29,10 @@ impl Store {
     pub async fn totals(&self, base: &BaseName) -> Result<Totals, Error> {
         let session = self.autocommit().await?;
         let sql = "SELECT coalesce(sum(s.documents), 0)::bigint, coalesce(sum(s.chunks), 0)::bigint, \
-                   coalesce(sum(s.vectors), 0)::bigint, coalesce(sum(s.size_bytes), 0)::bigint, max(s.updated) \
-                   FROM sums AS s JOIN bases AS b ON b.key = s.base WHERE b.name = $1";
+                   coalesce(sum(s.vectors), 0)::bigint, coalesce(sum(s.size_bytes), 0)::bigint, \
+                   coalesce(max(s.updated), min(b.created), \
+                   (SELECT value::bigint FROM meta WHERE name = 'created')) \
+                   FROM bases AS b LEFT JOIN sums AS s ON b.key = s.base WHERE b.name = $1";
         let row = session.row(sql, &[&base.as_str()]).await?;
         Ok(Totals {
             documents: rows::get_u64(&row, 0)?,

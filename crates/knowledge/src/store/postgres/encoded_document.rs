@@ -29,7 +29,7 @@ impl EncodedDocument {
     pub(super) fn of(mut new: NewDocument) -> Result<EncodedDocument, Error> {
         if new.chunks.len() >= 1 << ORDINAL_BITS {
             return Err(Error::Internal(format!(
-                "a document has {} chunks, and {} are kept at most",
+                "a document has {} chunks (maximum {})",
                 new.chunks.len(),
                 1 << ORDINAL_BITS
             )));
@@ -41,7 +41,7 @@ impl EncodedDocument {
             return Err(Error::Internal("vectors of a document differ in length".to_owned()));
         }
         if given.iter().flatten().flatten().any(|number| !number.is_finite()) {
-            return Err(Error::Internal("a vector has a number that is none".to_owned()));
+            return Err(Error::Internal("a vector has a NaN".to_owned()));
         }
         let vectors =
             given.iter().map(|windows| windows.iter().map(|window| to_half_precision(window)).collect()).collect();

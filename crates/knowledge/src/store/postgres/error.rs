@@ -6,10 +6,10 @@ use tokio_postgres::error::SqlState;
 use crate::store::Error;
 
 /// Message for a write to a replica.
-pub(super) const STANDBY_MESSAGE: &str = "it is a standby, and takes no writes";
+pub(super) const STANDBY_MESSAGE: &str = "it is a read-only standby";
 
 /// Message for a failed login. Callers do not learn who may log in.
-const LOGIN_FAILED_MESSAGE: &str = "it does not let us in; the log says more";
+const LOGIN_FAILED_MESSAGE: &str = "authentication failed; see the log";
 
 /// Maps an error of a statement or connection. The result contains the server's message, which contains no values.
 pub(super) fn map_error(error: tokio_postgres::Error) -> Error {
@@ -37,7 +37,7 @@ pub(super) fn map_error(error: tokio_postgres::Error) -> Error {
         &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Error::Unavailable(told()),
         &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => Error::Corrupt(told()),
         _ if class == "28" => {
-            tracing::warn!(error = told(), "the database does not let us in");
+            tracing::warn!(error = told(), "database authentication failed");
             Error::Unavailable(LOGIN_FAILED_MESSAGE.to_owned())
         }
         _ if matches!(class, "08" | "3D" | "53" | "57" | "58") => Error::Unavailable(told()),
@@ -55,7 +55,7 @@ pub(super) fn map_pool_error(error: PoolError) -> Error {
             }
         }
         PoolError::Timeout(deadpool_postgres::TimeoutType::Wait) => Error::Busy,
-        PoolError::Timeout(_) | PoolError::PostCreateHook(_) => Error::Unavailable("it does not answer".to_owned()),
+        PoolError::Timeout(_) | PoolError::PostCreateHook(_) => Error::Unavailable("connection timed out".to_owned()),
         PoolError::Closed => Error::Closed,
         other => Error::Internal(other.to_string()),
     }

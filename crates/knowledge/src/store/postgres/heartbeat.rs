@@ -127,8 +127,8 @@ fn health(problem: Option<&str>) -> Health {
     let connected = match problem {
         None => Ok(()),
         Some(why) => Err(HealthDiagnostic {
-            problem: format!("cannot be reached ({why})"),
-            remedy: "start the database, or correct `knowledge.store`; it is tried again by itself".to_owned(),
+            problem: format!("is unreachable ({why})"),
+            remedy: "start the database or correct `knowledge.store`; corbie reconnects automatically".to_owned(),
         }),
     };
     Health { connected, accessible: Ok(()) }
@@ -141,7 +141,7 @@ impl Inner {
         loop {
             let connected_at = Instant::now();
             let Err(error) = self.run_on_connection(&address, &instance).await else { return };
-            tracing::debug!(%error, "the connection for notices and heartbeats is made anew");
+            tracing::debug!(%error, "reconnecting for notifications and heartbeats");
             {
                 let mut state = lock(&self.state);
                 state.last_outage = Some(Instant::now());
@@ -176,7 +176,7 @@ impl Inner {
                 }
                 notification = notifications.recv() => {
                     let notification =
-                        notification.ok_or_else(|| Error::Unavailable("the connection was lost".to_owned()))?;
+                        notification.ok_or_else(|| Error::Unavailable("connection lost".to_owned()))?;
                     self.changes.on_notification(notification.payload(), instance);
                 }
                 topic = self.changes.next_announcement() => {
@@ -212,7 +212,7 @@ impl Inner {
         };
         // These timeouts do not cover the settings that a new connection runs.
         match timeout(STATEMENT_TIMEOUT / 2, self.pool.timeout_get(&timeouts)).await {
-            Err(_) => Some("it does not answer".to_owned()),
+            Err(_) => Some("request timed out".to_owned()),
             Ok(Err(error)) => match error::map_pool_error(error) {
                 Error::Unavailable(why) => Some(why),
                 _ => None,
@@ -242,5 +242,5 @@ fn ignore_busy(result: Result<(), Error>) -> Result<(), Error> {
 async fn with_timeout<T>(statement: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     timeout(STATEMENT_TIMEOUT, statement)
         .await
-        .unwrap_or_else(|_| Err(Error::Unavailable("it does not answer".to_owned())))
+        .unwrap_or_else(|_| Err(Error::Unavailable("request timed out".to_owned())))
 }

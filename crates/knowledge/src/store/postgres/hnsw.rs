@@ -159,10 +159,10 @@ async fn build_in_background(store: Weak<Inner>, model: ModelRow) {
         let address = shared.address.clone();
         drop(shared);
         match build(&address, model).await {
-            Ok(true) => return tracing::info!("an index over the vectors of the knowledge base was made"),
+            Ok(true) => return tracing::info!("created a vector index (HNSW)"),
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(%error, "an index over vectors could not be made; searches take longer without")
+                tracing::warn!(%error, "cannot create a vector index (HNSW); searches are slower without it")
             }
         }
         sleep(CHECK_INTERVAL).await;
@@ -189,7 +189,7 @@ async fn build(address: &Address, model: ModelRow) -> Result<bool, Error> {
         let part = format!("{table}_model_{}", model.key);
         if let Err(error) = build_partition(&client, &table, &part, &kind).await {
             // Parallel workers need shared memory, which may be scarce in a container. A single process needs none.
-            tracing::debug!(%error, "an index is made by one process");
+            tracing::debug!(%error, "only one process creates an index");
             execute(&client, "SET max_parallel_maintenance_workers = 0").await?;
             build_partition(&client, &table, &part, &kind).await?;
         }

@@ -1,4 +1,4 @@
-//! Document list with paging, including queued and failed tasks.
+//! Document list with paging, including the documents that queued and running tasks add.
 
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -14,12 +14,19 @@ use crate::task::TaskId;
 /// Number of title characters to search. Real titles are shorter, but metadata may contain anything.
 const MAX_TITLE_CHARS: u32 = 1000;
 
-/// Document status for a task state.
-const STATUS_OF_TASK: &str =
-    "CASE t.state WHEN 'queued' THEN 'pending' WHEN 'running' THEN 'processing' ELSE 'failed' END";
+/// Status of a document that does not exist yet, for a task state.
+const STATUS_OF_TASK: &str = "CASE t.state WHEN 'queued' THEN 'pending' ELSE 'processing' END";
+
+/// Status of a document, given its last failure.
+const STATUS_OF_DOCUMENT: &str = "CASE WHEN f.document IS NULL THEN d.status ELSE 'failed' END";
+
+/// The last failure of each document of the base `$1`: its file was added again without success, and its earlier content
+/// is still found.
+const FAILURES: &str = "(SELECT DISTINCT ON (document) document, error_message FROM tasks WHERE base = $1 \
+     AND state = 'failed' AND document IS NOT NULL ORDER BY document, key DESC)";
 
 /// Tasks of the base `$1` with a document that does not exist yet.
-const PENDING_DOCUMENT_TASKS: &str = "FROM tasks AS t WHERE t.base = $1 AND t.state IN ('queued', 'running', 'failed') \
+const PENDING_DOCUMENT_TASKS: &str = "FROM tasks AS t WHERE t.base = $1 AND t.state IN ('queued', 'running') \
      AND t.document IS NOT NULL AND NOT EXISTS (SELECT 1 FROM documents AS o WHERE o.id = t.document)";
 
 /// The user's title, or else the document's title. An escaped NUL in the metadata is not valid text for the server, so
@@ -35,7 +42,8 @@ struct Conditions {
 }
 
 impl Store {
-    /// Returns one page of the document list. A queued, running or failed task is listed until its document exists.
+    /// Returns one page of the document list. A queued or running task is listed until its document exists. A failed task
+    /// is no document (X-48).
     pub async fn documents(&self, base: &BaseName, listing: DocumentListQuery) -> Result<DocumentList, Error> {
         let nothing = DocumentList { documents: Vec::new(), total: 0 };
         let Some(conditions) = Conditions::of(&listing.filter) else { return Ok(nothing) };
@@ -80,9 +88,10 @@ fn documents_sql() -> String {
     let (filename, title) = (has("d.filename"), has(&format!("left({TITLE_EXPRESSION}, {MAX_TITLE_CHARS})")));
     format!(
         "SELECT d.id, d.filename, d.path, d.title, d.format, d.size_bytes, d.date_added, d.page_count, d.chunk_count, \
-         d.status, d.method, d.warning, NULL::uuid AS task, d.metadata, d.key FROM documents AS d WHERE d.base = $1 \
+         {STATUS_OF_DOCUMENT}, d.method, coalesce(f.error_message, d.warning), NULL::uuid AS task, d.metadata, d.key \
+         FROM documents AS d LEFT JOIN {FAILURES} AS f ON f.document = d.id WHERE d.base = $1 \
          AND ($2::text IS NULL OR {filename} OR {title}) AND ($5::text IS NULL OR d.format = $5) \
-         AND ($6::text IS NULL OR d.status = $6)"
+         AND ($6::text IS NULL OR {STATUS_OF_DOCUMENT} = $6)"
     )
 }
 
@@ -91,7 +100,7 @@ fn pending_documents_sql() -> String {
     let filename = case_folding::contains_sql("t.filename", ["$2", "$3", "$4"]);
     format!(
         "SELECT t.document, coalesce(t.filename, ''), NULL, NULL, coalesce(t.format, ''), coalesce(t.size_bytes, 0), \
-         t.created, 0, 0, {STATUS_OF_TASK}, NULL, t.error_message, t.id, '{{}}', t.key {PENDING_DOCUMENT_TASKS} \
+         t.created, 0, 0, {STATUS_OF_TASK}, NULL, NULL, t.id, '{{}}', t.key {PENDING_DOCUMENT_TASKS} \
          AND ($2::text IS NULL OR {filename}) AND ($5::text IS NULL OR t.format = $5) \
          AND ($6::text IS NULL OR {STATUS_OF_TASK} = $6)"
     )

@@ -60,7 +60,7 @@ pub use diagnostics::{DatabaseDiagnostics, PostingListSize, diagnose};
 pub use listen_notify::ChangeCounters;
 pub use models::ModelRow;
 pub use schema::VERSION;
-pub use search::SearchQuery;
+pub use search::{SearchHit, SearchQuery};
 pub use synced_files::{FileVersion, SyncedFiles};
 
 use heartbeat::Heartbeat;
@@ -105,6 +105,7 @@ impl Store {
         let session = Session::autocommit(&primary).await?;
         postings::check_analyzer_version(&session).await?;
         let (history, state_key) = (schema::history(&session).await?, schema::state_key(&session).await?);
+        schema::note_creation(&session).await?;
         drop(session);
         let replicas = Replicas::of(replicas)?;
         let instance = Instance::register(&primary).await?;

@@ -35,9 +35,9 @@ pub(super) async fn check_analyzer_version(session: &Session) -> Result<(), Erro
     match found == known {
         true => Ok(()),
         false => Err(Error::Internal(format!(
-            "the words of its documents were read by rules {found}, and this corbie has rules {known}, by which they would not be \
-             found; move the documents into a file with the corbie that they were read by, and from there into an empty \
-             database with this one (`corbie knowledge migrate`)"
+            "the database was indexed with tokenizer version {found}, but this version of corbie uses {known}; with \
+             the previous version, migrate the documents to a file, and with this version, from there to an empty \
+             database (`corbie knowledge migrate`)"
         ))),
     }
 }

@@ -187,7 +187,7 @@ impl Replica {
     }
 
     fn start_cooldown(&self, error: &Error) {
-        tracing::debug!(%error, replica = %self.address, "a replica is left alone for a while");
+        tracing::debug!(%error, replica = %self.address, "replica failed; not using it for a while");
         lock(&self.state).cooldown_until = Some(Instant::now() + FAILURE_COOLDOWN);
     }
 
@@ -215,10 +215,10 @@ impl Replica {
         match &fitness {
             _ if fitness == before => {}
             ReplicaHealth::Unhealthy(why) if !matches!(before, ReplicaHealth::Unhealthy(_)) => {
-                tracing::warn!(replica = %self.address, "a replica is not searched: {why}");
+                tracing::warn!(replica = %self.address, "replica excluded from searches: {why}");
             }
             ReplicaHealth::Healthy if matches!(before, ReplicaHealth::Unhealthy(_)) => {
-                tracing::info!(replica = %self.address, "a replica is searched again");
+                tracing::info!(replica = %self.address, "replica is used for searches again");
             }
             _ => {}
         }
@@ -233,22 +233,22 @@ fn evaluate(
 ) -> ReplicaHealth {
     let (told, beat) = match asked {
         Ok(seen) => seen,
-        Err(Error::Unavailable(why)) => return ReplicaHealth::Unhealthy(format!("it cannot be reached ({why})")),
+        Err(Error::Unavailable(why)) => return ReplicaHealth::Unhealthy(format!("unreachable ({why})")),
         Err(error) => return ReplicaHealth::Unhealthy(error.to_string()),
     };
     if told.as_deref() != Some(history) {
-        let why = "it is no copy of the primary's database; correct `knowledge.store_replicas`";
+        let why = "not a replica of the primary database; correct `knowledge.store_replicas`";
         return ReplicaHealth::Unhealthy(why.to_owned());
     }
     let behind = primary.map_or(0, |HeartbeatTimes { started, beat: last }| last - beat.unwrap_or(started));
     match u64::try_from(behind).is_ok_and(|behind| Duration::from_millis(behind) > MAX_LAG) {
-        true => ReplicaHealth::Unhealthy(format!("it is more than {} seconds behind the primary", MAX_LAG.as_secs())),
+        true => ReplicaHealth::Unhealthy(format!("replication lag exceeds {} s", MAX_LAG.as_secs())),
         false => ReplicaHealth::Healthy,
     }
 }
 
 fn no_answer() -> Error {
-    Error::Unavailable("it does not answer".to_owned())
+    Error::Unavailable("request timed out".to_owned())
 }
 
 #[cfg(test)]
@@ -275,8 +275,8 @@ mod tests {
         check(Some("a"), Some(NOW + 2000), primary, "fit");
         check(Some("a"), Some(NOW - 29_000), primary, "fit");
         check(Some("a"), Some(NOW - 31_000), primary, "30 seconds behind");
-        check(Some("b"), Some(NOW), primary, "no copy");
-        check(None, None, primary, "no copy");
+        check(Some("b"), Some(NOW), primary, "not a replica");
+        check(None, None, primary, "not a replica");
     }
 
     #[test]
@@ -288,12 +288,12 @@ mod tests {
     #[test]
     fn while_the_primary_is_away_nobody_is_behind() {
         check(Some("a"), Some(NOW - 1_000_000), None, "fit");
-        check(Some("b"), None, None, "no copy");
+        check(Some("b"), None, None, "not a replica");
     }
 
     #[test]
     fn one_that_does_not_answer_is_not_searched() {
         let ReplicaHealth::Unhealthy(why) = evaluate("a", None, Err(no_answer())) else { panic!("it is fit") };
-        assert_eq!(why, "it cannot be reached (it does not answer)");
+        assert_eq!(why, "it is unreachable (request timed out)");
     }
 }

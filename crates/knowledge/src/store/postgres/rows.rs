@@ -77,7 +77,7 @@ pub(super) fn to_i64(number: u64) -> i64 {
 
 /// Converts a number for a 32-bit column.
 pub(super) fn to_i32(number: usize) -> Result<i32, Error> {
-    i32::try_from(number).map_err(|_| Error::Internal("too many of something".to_owned()))
+    i32::try_from(number).map_err(|_| Error::Internal("too many items".to_owned()))
 }
 
 /// Reads an enum column.
@@ -179,7 +179,7 @@ pub(super) async fn get_or_create_base(session: &Session, name: &BaseName) -> Re
     }
     let make = "INSERT INTO bases (name, created) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
     session.execute(make, &[&name.as_str(), &now()]).await?;
-    base_key(session, name).await?.ok_or_else(|| Error::Internal(format!("the base `{name}` was not made")))
+    base_key(session, name).await?.ok_or_else(|| Error::Internal(format!("knowledge base `{name}` was not created")))
 }
 
 /// Milliseconds since 1970.

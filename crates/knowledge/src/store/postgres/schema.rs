@@ -63,7 +63,7 @@ async fn prepare_database(session: Session, found: i32) -> Result<Session, Error
     let has_extension = session.opt_row("SELECT 1 FROM pg_extension WHERE extname = 'vector'", &[]).await?.is_some();
     if !has_extension && let Err(error) = session.execute_batch("CREATE EXTENSION vector").await {
         return Err(Error::Internal(format!(
-            "{error}; pgvector is needed: install it on the database's server, and let somebody who may run \
+            "{error}; pgvector is required: install it on the database server and, as a privileged user, run \
              `CREATE EXTENSION vector` in this database"
         )));
     }
@@ -98,6 +98,14 @@ pub(super) async fn history(session: &Session) -> Result<String, Error> {
     Ok(session.row("SELECT value FROM meta WHERE name = 'history'", &[]).await?.get(0))
 }
 
+/// Stores the time of creation, once. Tables of an earlier version are as old as the oldest base.
+pub(super) async fn note_creation(session: &Session) -> Result<(), Error> {
+    let sql = "INSERT INTO meta (name, value) SELECT 'created', coalesce(min(created), $1)::text FROM bases \
+               ON CONFLICT (name) DO NOTHING";
+    session.execute(sql, &[&rows::now()]).await?;
+    Ok(())
+}
+
 /// Reads the signing key that all instances share, so that each instance accepts the signatures of every other. The
 /// first instance to start creates it.
 pub(super) async fn state_key(session: &Session) -> Result<StateKey, Error> {
@@ -126,16 +134,17 @@ async fn check_server(session: &Session) -> Result<(), Error> {
     let encoding: String = rows::get(&session.row("SELECT current_setting('server_encoding')", &[]).await?, 0)?;
     if encoding != "UTF8" {
         return Err(Error::Internal(format!(
-            "the database keeps text as {encoding}, which has no place for all letters; make one with `ENCODING 'UTF8'`"
+            "database encoding is {encoding}, but UTF8 is required; create a database with `ENCODING 'UTF8'`"
         )));
     }
     let row = session.row("SELECT current_setting('server_version_num')::int, current_setting('server_version')", &[]);
     let row = row.await?;
     match row.get::<_, i32>(0) >= MIN_SERVER_VERSION {
         true => Ok(()),
-        false => {
-            Err(Error::Internal(format!("PostgreSQL {} is too old; 15 or newer is needed", row.get::<_, &str>(1))))
-        }
+        false => Err(Error::Internal(format!(
+            "PostgreSQL {} is not supported; version 15 or newer is required",
+            row.get::<_, &str>(1)
+        ))),
     }
 }
 
@@ -148,7 +157,8 @@ async fn check_extension(session: &Session) -> Result<(), Error> {
     };
     if schema != "public" && schema != "corbie" {
         return Err(Error::Internal(format!(
-            "pgvector is in the schema `{schema}`, where it is not looked for; run `ALTER EXTENSION vector SET SCHEMA public`"
+            "pgvector is installed in schema `{schema}` instead of `public`; run `ALTER EXTENSION vector SET SCHEMA \
+             public`"
         )));
     }
     let mut numbers = text.split('.').map(|number| number.parse::<u32>().unwrap_or(0));

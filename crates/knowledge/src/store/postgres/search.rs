@@ -1,7 +1,8 @@
 //! Hybrid search in the database: posting lists and nearest neighbours, scored here with the rules of the index.
 //!
 //! A search reads one snapshot. It takes four round trips, and two more if a word may be misspelled: the corpus
-//! statistics; posting lists and neighbours; the similarity of chunks that only the lexical search found; the chunks.
+//! statistics; posting lists and neighbours; the similarity of chunks that only the lexical search found; the chunks. One
+//! more fetches the similarity of the windows of chunks that extend across pages.
 
 mod filter;
 mod knn;
@@ -20,6 +21,7 @@ use super::models::ModelRow;
 use super::session::Session;
 use super::{Store, chunks, run_blocking};
 use crate::document::{BaseName, FoundChunk};
+use crate::page_match::has_several_pages;
 use crate::store::Error;
 use filter::AllowedVersions;
 use scope::SearchScope;
@@ -34,14 +36,23 @@ pub struct SearchQuery<'a> {
     pub top_k: usize,
 }
 
+/// A chunk that a search has found.
+#[derive(Debug, Clone)]
+pub struct SearchHit {
+    pub chunk: FoundChunk,
+    pub relevance: f32,
+    /// Cosine of each window with the query, for a chunk with several pages; empty if there is no vector.
+    pub window_similarities: Vec<f32>,
+}
+
 impl Store {
-    /// The best chunks of a base with their relevance, best first; empty if the base is empty.
+    /// The best chunks of a base, best first; empty if the base is empty.
     pub async fn search(
         &self,
         base: &BaseName,
         model: ModelRow,
         sought: SearchQuery<'_>,
-    ) -> Result<Vec<(FoundChunk, f32)>, Error> {
+    ) -> Result<Vec<SearchHit>, Error> {
         let reading = self.begin_search().await?;
         let (reading, found) = match reading.with_timeout(search_chunks(reading.session(), base, model, sought)).await {
             Ok(found) => (reading, found),
@@ -85,16 +96,27 @@ async fn search_chunks(
     base: &BaseName,
     model: ModelRow,
     sought: SearchQuery<'_>,
-) -> Result<Vec<(FoundChunk, f32)>, Error> {
+) -> Result<Vec<SearchHit>, Error> {
     let hits = rank(session, base, model, sought).await?.unwrap_or_default();
     let relevances: HashMap<u64, f32> = hits.iter().map(|hit| (hit.chunk, hit.relevance)).collect();
     let keys: Vec<u64> = hits.iter().map(|hit| hit.chunk).collect();
-    let chunks = chunks::load(session, &keys).await?.into_iter();
-    let found = chunks.map(|chunk| {
-        let relevance = relevances.get(&chunk.key).copied().unwrap_or(0.0);
-        (chunk, relevance)
+    let chunks = chunks::load(session, &keys).await?;
+    let several: Vec<u64> = chunks.iter().filter(|chunk| has_several_pages(chunk)).map(|chunk| chunk.key).collect();
+    let direction = query_direction(model, sought);
+    let mut windows = knn::window_similarities(session, model, direction.as_ref(), &several).await?;
+    let found = chunks.into_iter().map(|chunk| SearchHit {
+        relevance: relevances.get(&chunk.key).copied().unwrap_or(0.0),
+        window_similarities: windows.remove(&chunk.key).unwrap_or_default(),
+        chunk,
     });
     Ok(found.collect())
+}
+
+/// The query's vector, if it has the right dimension and a direction.
+fn query_direction(model: ModelRow, sought: SearchQuery<'_>) -> Option<HalfVector> {
+    let vector =
+        sought.vector.filter(|vector| vector.len() == model.dimensions && vector.iter().any(|part| *part != 0.0));
+    vector.map(HalfVector::from_f32_slice)
 }
 
 async fn rank(
@@ -108,9 +130,7 @@ async fn rank(
         return Ok(Some(Vec::new()));
     }
     let mut asked = ExternalQuery::new(sought.text, Mode::Hybrid, &held.stats);
-    let vector =
-        sought.vector.filter(|vector| vector.len() == model.dimensions && vector.iter().any(|part| *part != 0.0));
-    let direction = vector.map(HalfVector::from_f32_slice);
+    let direction = query_direction(model, sought);
     let forms: Vec<String> = asked.forms().into_iter().map(str::to_owned).collect();
     let (lists, near) = tokio::try_join!(
         lexical::posting_lists(session, held.base, &forms),

@@ -52,7 +52,7 @@ pub(super) fn pool(address: &Address, most: usize) -> Result<Pool, Error> {
             // The driver has no timeout for this step: a pooler may accept the connection and have no server
             // connection for it.
             let told = tokio::time::timeout(CONNECT_TIMEOUT, client.batch_execute(SESSION_SETTINGS)).await;
-            told.map_err(|_| HookError::message("it does not answer"))?.map_err(HookError::Backend)
+            told.map_err(|_| HookError::message("request timed out"))?.map_err(HookError::Backend)
         })
     });
     Pool::builder(manager)
@@ -258,7 +258,7 @@ impl Session {
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Error> {
         self.unanswered.fetch_add(1, Ordering::Relaxed);
-        let answer = timeout(most, answer).await.map_err(|_| Error::Unavailable("it does not answer".to_owned()))?;
+        let answer = timeout(most, answer).await.map_err(|_| Error::Unavailable("request timed out".to_owned()))?;
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
         answer.map_err(error::map_error)
     }

@@ -48,7 +48,7 @@ impl SyncedFiles {
         let pool = session::pool(address, 1)?;
         let session = Session::autocommit(&pool).await?;
         if schema::version(&session).await? != Some(schema::VERSION) {
-            let why = "its tables are not those of this version; start a server of this version on it first";
+            let why = "the database schema has another version; start a server of this version on it first";
             return Err(Error::Internal(why.to_owned()));
         }
         let history = schema::history(&session).await?;

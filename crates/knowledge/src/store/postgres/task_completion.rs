@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::session::Session;
+use super::upsert_document::find_by_path;
 use super::{Store, import_checkpoint, rows, watched_files};
 use crate::document::Millis;
 use crate::store::Error;
@@ -44,7 +45,7 @@ impl Store {
         self.end_task(TaskEnd::cancelled(id)).await
     }
 
-    /// Cancels a task. If it has failed, its document is no longer listed.
+    /// Cancels a task. If it has failed, it is no longer listed.
     pub async fn dismiss_task(&self, id: TaskId) -> Result<(), Error> {
         let me = self.instance_id();
         self.write_with_retry(|session, _| async move {
@@ -105,13 +106,16 @@ async fn end_row(session: &Session, me: Uuid, end: &TaskEnd, now: i64) -> Result
         TaskOutcome::Cancelled => None,
         TaskOutcome::Completed(_) | TaskOutcome::Failed { .. } => Some(me),
     };
-    let sql = format!(
-        "SELECT key, {UPLOAD_REQUEST} FROM tasks WHERE id = $1 AND state IN ('queued', 'running') \
-         AND ($2::uuid IS NULL OR runner = $2) FOR UPDATE"
-    );
-    let Some(row) = session.opt_row(&sql, &[&end.task.0, &runner]).await? else { return Ok(false) };
-    let key: i64 = rows::get(&row, 0)?;
-    let left = retained_request(rows::get(&row, 1)?);
+    let sql = "SELECT key, base, filename, CASE WHEN kind = 'add' THEN request END FROM tasks WHERE id = $1 \
+               AND state IN ('queued', 'running') AND ($2::uuid IS NULL OR runner = $2) FOR UPDATE";
+    let Some(row) = session.opt_row(sql, &[&end.task.0, &runner]).await? else { return Ok(false) };
+    let (key, base): (i64, i64) = (rows::get(&row, 0)?, rows::get(&row, 1)?);
+    let (filename, request): (Option<String>, Option<&str>) = (rows::get(&row, 2)?, rows::get(&row, 3)?);
+    let file = added_file(request, filename.as_deref());
+    let left = match &end.outcome {
+        TaskOutcome::Failed { .. } => retained_failure(request, file.as_deref()),
+        TaskOutcome::Completed(_) | TaskOutcome::Cancelled => retained_request(request),
+    };
     let (result, brief) = match &end.outcome {
         TaskOutcome::Completed(result) => (Some(rows::to_json(result)?), Some(rows::to_json(&without_files(result))?)),
         TaskOutcome::Failed { .. } | TaskOutcome::Cancelled => (None, None),
@@ -124,7 +128,63 @@ async fn end_row(session: &Session, me: Uuid, end: &TaskEnd, now: i64) -> Result
                updated = $7, request = $8 WHERE key = $1";
     session.execute(sql, &[&key, &state_name(&end.outcome), &result, &brief, &code, &message, &now, &left]).await?;
     import_checkpoint::delete(session, &[key]).await?;
+    match (file, &end.outcome) {
+        (Some(file), TaskOutcome::Completed(_)) => {
+            hide_failures(session, base, &file, filename.as_deref(), key).await?;
+        }
+        (Some(file), TaskOutcome::Failed { .. }) => {
+            hide_failures(session, base, &file, filename.as_deref(), key).await?;
+            // The document that the file has from an earlier success.
+            if let Some(document) = find_by_path(session, base, &file, 0).await? {
+                session.execute("UPDATE tasks SET document = $2 WHERE key = $1", &[&key, &document.0]).await?;
+            }
+        }
+        _ => {}
+    }
     Ok(true)
+}
+
+/// Hides earlier failures of a file, which was added again (X-48). Their tasks can still be queried by their IDs.
+/// `except` is the key of a task, or 0.
+pub(super) async fn hide_failures(
+    session: &Session,
+    base: i64,
+    file: &str,
+    filename: Option<&str>,
+    except: i64,
+) -> Result<(), Error> {
+    let sql = "SELECT key, request FROM tasks WHERE base = $1 AND state = 'failed' AND kind = 'add' \
+               AND document IS NOT NULL AND key <> $2 AND filename IS NOT DISTINCT FROM $3";
+    let mut earlier = Vec::<i64>::new();
+    for row in session.rows(sql, &[&base, &except, &filename.map(rows::without_nul)]).await? {
+        let request: Value = serde_json::from_str(rows::get(&row, 1)?).unwrap_or_default();
+        if request["file"] == file {
+            earlier.push(rows::get(&row, 0)?);
+        }
+    }
+    if !earlier.is_empty() {
+        session.execute("UPDATE tasks SET document = NULL WHERE key = ANY($1)", &[&earlier]).await?;
+    }
+    Ok(())
+}
+
+/// The file that a task adds, from its request: the path, or the name of an upload.
+fn added_file(request: Option<&str>, filename: Option<&str>) -> Option<String> {
+    let request: Value = serde_json::from_str(request?).ok()?;
+    let add = &request["add"];
+    match add["origin"] == "uploaded" {
+        true => filename.map(str::to_owned),
+        false => add["file_path"].as_str().map(str::to_owned),
+    }
+}
+
+/// The part of the request of a failed task to retain, with the file that it could not add.
+fn retained_failure(request: Option<&str>, file: Option<&str>) -> String {
+    let mut retained: Value = serde_json::from_str(&retained_request(request)).unwrap_or_default();
+    if let (Value::Object(members), Some(file)) = (&mut retained, file) {
+        members.insert("file".into(), file.into());
+    }
+    retained.to_string()
 }
 
 /// Whether the task ended with this outcome at this timestamp, that is, by an earlier attempt of ours.

@@ -35,7 +35,7 @@ impl Store {
             && let Err(error) = self.delete_tasks_beyond(options.max_finished_tasks).await
         {
             // The task has been added in any case.
-            tracing::debug!(%error, "finished tasks are not forgotten yet");
+            tracing::debug!(%error, "cannot delete finished tasks; retrying later");
         }
         Ok(())
     }
@@ -74,15 +74,15 @@ impl Store {
 
     /// Tasks, newest first, with an empty `request` and without the files of their results.
     pub async fn latest_tasks(&self, list: TaskListQuery) -> Result<Vec<TaskRecord>, Error> {
-        let TaskListQuery { bases, owner, active_only: active, limit } = list;
-        let only = if active { "AND t.state IN ('queued', 'running')" } else { "" };
+        let TaskListQuery { bases, owner, states, limit } = list;
         let columns = task_rows::columns("'{}'", "t.result_brief");
         let sql = format!(
-            "SELECT {columns} FROM {TASK_TABLES} WHERE b.name = ANY($2) {only} AND ($4::text IS NULL OR t.owner = $4) \
-             ORDER BY t.key DESC LIMIT $3"
+            "SELECT {columns} FROM {TASK_TABLES} WHERE b.name = ANY($2) AND ($4::text IS NULL OR t.owner = $4) \
+             AND (cardinality($5::text[]) = 0 OR t.state = ANY($5)) \
+             AND NOT (t.kind = 'add' AND t.state = 'failed' AND t.document IS NULL) ORDER BY t.key DESC LIMIT $3"
         );
         let bases: Vec<&str> = bases.iter().map(BaseName::as_str).collect();
-        self.query_with_retry(&sql, &[&self.instance_id(), &bases, &i64::from(limit), &owner])
+        self.query_with_retry(&sql, &[&self.instance_id(), &bases, &i64::from(limit), &owner, &states])
             .await?
             .iter()
             .map(task_rows::read_with_liveness)

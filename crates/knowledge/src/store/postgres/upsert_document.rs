@@ -93,6 +93,9 @@ impl Store {
         }
         let (key, id, writing) = insert_document(session, base, ready, &before, origin, now).await?;
         import_checkpoint::record(session, work, id, before.is_some()).await?;
+        if let Some(path) = &new.path {
+            task_completion::hide_failures(session, base, path, Some(&new.filename), 0).await?;
+        }
         task_completion::end_task_of_write(session, self.0.instance.id(), work, now).await?;
         Ok(PutOutcome::Written(written_document(key, id, writing, new.chunks.len())))
     }

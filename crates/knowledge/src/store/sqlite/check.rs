@@ -109,7 +109,7 @@ fn check_references(connection: &Connection, report: &mut CheckReport) -> Result
         && report.problems.len() < MAX_PROBLEMS
     {
         let (table, key, parent): (String, Option<i64>, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        report.problems.push(format!("row {} of {table} belongs to no row of {parent}", key.unwrap_or(0)));
+        report.problems.push(format!("row {} of {table} has no row in {parent}", key.unwrap_or(0)));
     }
     Ok(())
 }
@@ -131,7 +131,7 @@ fn check_counts(connection: &Connection, report: &mut CheckReport) -> Result<(),
         let filename: String = row.get(1)?;
         let found: (u64, u64, u64) = (row.get(2)?, row.get(3)?, row.get(4)?);
         let said: (u64, u64, u64) = (row.get(5)?, row.get(6)?, row.get(7)?);
-        report.problems.push(format!("`{filename}` has {found:?} pages, chunks and vectors, and says {said:?}"));
+        report.problems.push(format!("`{filename}` has {found:?} pages, chunks and vectors, expected {said:?}"));
     }
     Ok(())
 }
@@ -151,10 +151,10 @@ fn check_vectors(connection: &Connection, report: &mut CheckReport) -> Result<()
             (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
         let codes = row.get_ref(4)?.as_blob().map_err(|_| Error::unreadable("vectors"))?;
         if scalar_quantization::decode(dimensions, windows, codes).is_none() {
-            report.problems.push(format!("the vectors of chunk {chunk} cannot be read"));
+            report.problems.push(format!("vectors of chunk {chunk} are corrupt"));
         }
         if last.is_some_and(|(known, length)| known == document && length != dimensions) {
-            report.problems.push(format!("the vectors of chunk {chunk} are not as long as those before it"));
+            report.problems.push(format!("vector dimension of chunk {chunk} differs from previous chunks"));
         }
         last = Some((document, dimensions));
     }

@@ -31,7 +31,7 @@ fn find_chunks(connection: &Connection, keys: &[u64]) -> Result<Vec<FoundChunk>,
         match one(connection, *key) {
             Ok(chunk) => found.extend(chunk),
             // One damaged chunk must not hide all other hits of a search.
-            Err(error @ Error::Damaged { .. }) => tracing::error!(%error, "a chunk is left out of the results"),
+            Err(error @ Error::Damaged { .. }) => tracing::error!(%error, "skipping a corrupt chunk in search results"),
             Err(error) => return Err(error),
         }
     }

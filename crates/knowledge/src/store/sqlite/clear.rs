@@ -118,7 +118,7 @@ fn vacuum(connection: &Connection) {
         Ok(())
     };
     if let Err(error) = vacuum() {
-        tracing::warn!(%error, "free space was not given back");
+        tracing::warn!(%error, "cannot release free space");
     }
 }
 
@@ -131,7 +131,7 @@ pub(super) fn truncate_wal(connection: &Connection, patience: Duration) {
     let shrunk = shrink();
     let restored = connection.busy_timeout(patience);
     if let Err(error) = shrunk.and(restored) {
-        tracing::warn!(%error, "the log was not written back");
+        tracing::warn!(%error, "cannot checkpoint the write-ahead log");
     }
 }
 

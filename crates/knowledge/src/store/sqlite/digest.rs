@@ -85,9 +85,9 @@ impl ContentDigest {
         for table in &self.tables {
             let TableDigest { rows, digest, .. } = TableDigest::of(here, table.name.clone(), table.columns.clone())?;
             if rows != table.rows {
-                differences.push(format!("`{}` has {rows} rows, and {} were copied", table.name, table.rows));
+                differences.push(format!("`{}` has {rows} rows, expected {}", table.name, table.rows));
             } else if digest != table.digest {
-                differences.push(format!("`{}` says something else than what was copied", table.name));
+                differences.push(format!("content of `{}` differs from the copy", table.name));
             }
         }
         Ok(differences)

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Params, params};
 use serde_json::{Map, Value};
 
 use super::change_log::{self, ChangeKind};
-use super::{Store, WriterContext, checksum, chunks, clear, rows, task_completion, tasks, watched_files};
+use super::{Store, WriterContext, checksum, chunks, clear, rows, schema, task_completion, tasks, watched_files};
 use crate::document::{BaseName, Claim, DocumentId, DocumentRecord, Origin, RemovedDocument, Status, Totals};
 use crate::store::Error;
 use crate::task::TaskLink;
@@ -112,7 +112,9 @@ impl Store {
     pub async fn totals(&self, base: &BaseName) -> Result<Totals, Error> {
         let base = base.clone();
         self.read(move |transaction| {
-            let Some(key) = rows::base_key(transaction, &base)? else { return Ok(Totals::default()) };
+            let Some(key) = rows::base_key(transaction, &base)? else {
+                return Ok(Totals { last_updated: schema::created(transaction)?, ..Totals::default() });
+            };
             let mut statement = transaction.prepare_cached(
                 "SELECT count(*), ifnull(sum(chunk_count), 0), ifnull(sum(vector_count), 0), ifnull(sum(size_bytes), 0), \
                  (SELECT updated FROM bases WHERE key = ?1) FROM documents WHERE base = ?1",

@@ -31,8 +31,8 @@ impl Store {
         let connected = match same && answers(self.change_detector().connection()) {
             true => Ok(()),
             false => Err(HealthDiagnostic {
-                problem: "does not answer, or is not the file it was".to_owned(),
-                remedy: "start the program again".to_owned(),
+                problem: "does not respond, or its file was replaced".to_owned(),
+                remedy: "restart the server".to_owned(),
             }),
         };
         Health { connected, accessible: check_writable(&self.0.files.folder) }

@@ -1,4 +1,4 @@
-//! Document list with paging, including queued and failed tasks.
+//! Document list with paging, including the documents that queued and running tasks add.
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::ValueRef;
@@ -9,7 +9,8 @@ use crate::document::BaseName;
 use crate::store::{DocumentFilter, DocumentList, DocumentListQuery, Error, ListedDocument, SortDirection, SortKey};
 
 impl Store {
-    /// Returns one page of the document list. A queued, running or failed task is listed until its document exists.
+    /// Returns one page of the document list. A queued or running task is listed until its document exists. A failed task
+    /// is no document (X-48).
     pub async fn documents(&self, base: &BaseName, listing: DocumentListQuery) -> Result<DocumentList, Error> {
         let base = base.clone();
         self.read(move |transaction| {
@@ -43,32 +44,38 @@ pub(super) fn register_functions(connection: &Connection) -> Result<(), Error> {
 /// Number of title characters to search. Real titles are shorter, but metadata may contain anything.
 const MAX_TITLE_CHARS: u32 = 1000;
 
-/// Documents of the base `?1`, and its tasks with a document that does not exist yet.
+/// Documents of the base `?1`, and its tasks with a document that does not exist yet. A document whose file was added
+/// again without success has the status `failed`; its earlier content is still found.
 fn list_sql() -> String {
     format!(
-        "SELECT id, filename, path, title, format, size_bytes, date_added, page_count, chunk_count, status, method, warning, \
-         NULL AS task, metadata, key FROM documents WHERE base = ?1 \
+        "WITH failures AS (SELECT document, error_message, max(key) FROM tasks \
+         WHERE state = 'failed' AND base = ?1 AND document IS NOT NULL GROUP BY document) \
+         SELECT id, filename, path, title, format, size_bytes, date_added, page_count, chunk_count, {STATUS_OF_DOCUMENT}, \
+         method, ifnull(f.error_message, warning), NULL AS task, metadata, key \
+         FROM documents LEFT JOIN failures AS f ON f.document = documents.id WHERE base = ?1 \
          AND (?2 IS NULL OR has_in_lower_case(filename, ?2) \
          OR has_in_lower_case(substr(ifnull(metadata ->> 'title', title), 1, {MAX_TITLE_CHARS}), ?2)) \
-         AND (?3 IS NULL OR format = ?3) AND (?4 IS NULL OR status = ?4) \
+         AND (?3 IS NULL OR format = ?3) AND (?4 IS NULL OR {STATUS_OF_DOCUMENT} = ?4) \
          UNION ALL SELECT t.document, ifnull(t.filename, ''), NULL, NULL, ifnull(t.format, ''), ifnull(t.size_bytes, 0), \
-         t.created, 0, 0, {STATUS_OF_TASK}, NULL, t.error_message, t.id, '{{}}', t.key \
-         FROM tasks AS t WHERE t.base = ?1 AND t.state IN ('queued', 'running', 'failed') \
+         t.created, 0, 0, {STATUS_OF_TASK}, NULL, NULL, t.id, '{{}}', t.key \
+         FROM tasks AS t WHERE t.base = ?1 AND t.state IN ('queued', 'running') \
          AND (?2 IS NULL OR has_in_lower_case(t.filename, ?2)) \
          AND (?3 IS NULL OR t.format = ?3) AND (?4 IS NULL OR {STATUS_OF_TASK} = ?4) \
          AND t.document IS NOT NULL AND NOT EXISTS (SELECT 1 FROM documents AS o WHERE o.id = t.document)"
     )
 }
 
-/// Document status for a task state.
-const STATUS_OF_TASK: &str =
-    "CASE t.state WHEN 'queued' THEN 'pending' WHEN 'running' THEN 'processing' ELSE 'failed' END";
+/// Status of a document, given its last failure.
+const STATUS_OF_DOCUMENT: &str = "iif(f.document IS NULL, status, 'failed')";
+
+/// Status of a document that does not exist yet, for a task state.
+const STATUS_OF_TASK: &str = "CASE t.state WHEN 'queued' THEN 'pending' ELSE 'processing' END";
 
 fn total(connection: &Connection, base: i64, only: &DocumentFilter) -> Result<u64, Error> {
     // Without a filter, counting does not need to read the rows.
     if only.matches_all() {
         let sql = "SELECT (SELECT count(*) FROM documents WHERE base = ?1) + (SELECT count(*) FROM tasks AS t \
-                   WHERE t.base = ?1 AND t.state IN ('queued', 'running', 'failed') AND t.document IS NOT NULL \
+                   WHERE t.base = ?1 AND t.state IN ('queued', 'running') AND t.document IS NOT NULL \
                    AND NOT EXISTS (SELECT 1 FROM documents AS o WHERE o.id = t.document))";
         return Ok(connection.prepare_cached(sql)?.query_row([base], |row| row.get(0))?);
     }

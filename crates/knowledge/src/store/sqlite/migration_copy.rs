@@ -25,9 +25,11 @@ pub(super) fn keep(connection: &Connection, files: &StoreFiles, wanted: Migratio
     // One snapshot: a backup starts again when a process of the previous version writes meanwhile.
     let snapshot = connection.unchecked_transaction()?;
     match copy(&snapshot, files, found) {
-        Ok(copy) => tracing::info!(copy = %copy.display(), schema = found, "copied the database before its migration"),
+        Ok(copy) => {
+            tracing::info!(copy = %copy.display(), schema = found, "copied the database before its schema migration")
+        }
         Err(error) if wanted == MigrationCopy::Auto => {
-            tracing::warn!(%error, schema = found, "no copy of the database was made before its migration");
+            tracing::warn!(%error, schema = found, "migrating the database schema without a copy");
         }
         Err(error) => return Err(Error::NoCopy(error.to_string())),
     }
@@ -67,7 +69,7 @@ fn prune(files: &StoreFiles, found: usize) {
     for schema in old {
         let path = StoreFiles::companion(&files.database, &ending(schema));
         if let Err(error) = fs::remove_file(&path) {
-            tracing::warn!(%error, path = %path.display(), "an old copy of the database cannot be removed");
+            tracing::warn!(%error, path = %path.display(), "cannot remove an old copy of the database");
         }
     }
 }

@@ -39,7 +39,7 @@ pub struct RepairReport {
 }
 
 /// Warning for documents that have lost data.
-pub(super) const LOST_WARNING: &str = "Some of it was lost when the store was damaged; add it again";
+pub(super) const LOST_WARNING: &str = "Parts of the document were lost in a repair; add it again";
 
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -141,7 +141,7 @@ pub(super) fn get_or_create_base(connection: &Connection, name: &BaseName, now: 
     let sql = "INSERT OR IGNORE INTO bases (name, created, updated, checksum) \
          VALUES (?1, ?2, ?2, row_checksum(?1, ?2, ?2))";
     connection.prepare_cached(sql)?.execute((name, now))?;
-    base_key(connection, name)?.ok_or_else(|| Error::Internal(format!("the base `{name}` was not made")))
+    base_key(connection, name)?.ok_or_else(|| Error::Internal(format!("knowledge base `{name}` was not created")))
 }
 
 /// The key of a base; creates it if necessary and marks it as changed. A damaged row keeps its checksum, so that a check

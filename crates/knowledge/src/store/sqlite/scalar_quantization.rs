@@ -26,7 +26,7 @@ pub(super) fn encode(windows: &[Vec<f32>]) -> Result<EncodedVectors, Error> {
     let mut codes = Vec::with_capacity(windows.len() * (HEADER_BYTES + dimensions));
     for window in windows {
         if window.len() != dimensions || !window.iter().all(|number| number.is_finite()) {
-            return Err(Error::Internal("vectors of a chunk differ in length, or hold what is no number".to_owned()));
+            return Err(Error::Internal("vectors of a chunk differ in dimension or contain NaN".to_owned()));
         }
         let narrow = quantize(window, f32::from(i8::MAX));
         if cosine(window, &narrow) >= MIN_COSINE_SIMILARITY {

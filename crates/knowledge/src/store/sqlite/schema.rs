@@ -1,9 +1,11 @@
 //! Schema migrations.
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use uuid::Uuid;
 
 use super::connection::APPLICATION_ID;
+use super::rows;
+use crate::document::Millis;
 use crate::store::Error;
 
 /// Each migration upgrades a file by one version, starting from an empty one. Append-only.
@@ -25,6 +27,8 @@ pub const VERSION: i64 = MIGRATIONS.len() as i64;
 const HISTORY_KEY: &str = "history";
 /// The row of `meta` with the ID of the store. A store without that row is in its first history, whose ID is also its own.
 const STORE: &str = "store";
+/// The row of `meta` with the time when the store was created, in milliseconds since 1970.
+const CREATED: &str = "created";
 
 /// Upgrades a database in one transaction. A newer one is not touched.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
@@ -37,6 +41,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         renew_history(&transaction)?;
     }
+    note_creation(&transaction)?;
     if found < MIGRATIONS.len() {
         transaction.pragma_update(None, "user_version", VERSION)?;
     }
@@ -82,6 +87,18 @@ pub(super) fn store_id(connection: &Connection) -> Result<String, Error> {
 /// Makes a file that replaces another one the same store.
 pub(super) fn set_store_id(connection: &Connection, id: &str) -> Result<(), Error> {
     set(connection, STORE, id)
+}
+
+/// Stores the time of creation, once. A store of an earlier version is as old as its oldest base.
+fn note_creation(connection: &Connection) -> Result<(), Error> {
+    let sql = "INSERT OR IGNORE INTO meta (name, value) SELECT ?1, CAST(ifnull(min(created), ?2) AS TEXT) FROM bases";
+    connection.execute(sql, params![CREATED, rows::now()])?;
+    Ok(())
+}
+
+/// When the store was created.
+pub(super) fn created(connection: &Connection) -> Result<Option<Millis>, Error> {
+    Ok(get(connection, CREATED)?.and_then(|created| created.parse().ok()))
 }
 
 /// The value of a row of `meta`.

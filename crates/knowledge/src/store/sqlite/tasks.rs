@@ -61,14 +61,15 @@ impl Store {
     pub async fn latest_tasks(&self, list: TaskListQuery) -> Result<Vec<TaskRecord>, Error> {
         let living = self.liveness();
         self.read(move |transaction| {
-            let TaskListQuery { bases, owner, active_only: active, limit } = list;
+            let TaskListQuery { bases, owner, states, limit } = list;
             let mut statement = transaction.prepare_cached(&format!(
                 "SELECT {} WHERE b.name IN (SELECT value FROM json_each(?1)) AND \
-                 (NOT ?2 OR t.state IN ('queued', 'running')) AND (?4 IS NULL OR t.owner = ?4) \
-                 ORDER BY t.key DESC LIMIT ?3",
+                 (?2 = '[]' OR t.state IN (SELECT value FROM json_each(?2))) AND (?4 IS NULL OR t.owner = ?4) \
+                 AND NOT (t.kind = 'add' AND t.state = 'failed' AND t.document IS NULL) ORDER BY t.key DESC LIMIT ?3",
                 columns("'{}'", RESULT_WITHOUT_FILES)
             ))?;
-            let rows = statement.query_map(params![rows::to_json(&bases)?, active, limit, owner], read)?;
+            let rows =
+                statement.query_map(params![rows::to_json(&bases)?, rows::to_json(&states)?, limit, owner], read)?;
             rows.map(|task| Ok(with_liveness(&living, task?))).collect()
         })
         .await

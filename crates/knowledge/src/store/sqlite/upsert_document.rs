@@ -91,6 +91,9 @@ fn upsert(
     let chunks = insert_chunks(connection, key, ready)?;
     let sequence = change_log::append(connection, pen, base, Some(key), ChangeKind::Put)?;
     import_checkpoint::record(connection, work, id, before.is_some())?;
+    if let Some(path) = &new.path {
+        task_completion::hide_failures(connection, base, path, None)?;
+    }
     task_completion::end_task_of_write(connection, pen, work, now)?;
     Ok(PutOutcome::Written(WrittenDocument { key, id, chunks, sequence }))
 }

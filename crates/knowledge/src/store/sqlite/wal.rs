@@ -44,14 +44,14 @@ pub(super) enum Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Damage::Header => to.write_str("the write-ahead log is damaged in its header")?,
-            Damage::Frame(frame) => write!(to, "the write-ahead log is damaged at frame {frame}")?,
+            Damage::Header => to.write_str("the header of the write-ahead log is corrupt")?,
+            Damage::Frame(frame) => write!(to, "the write-ahead log is corrupt at frame {frame}")?,
             Damage::Missing => to.write_str("the write-ahead log is missing")?,
             Damage::NoDatabase => {
-                return to.write_str("the database is empty, but its write-ahead log holds committed changes");
+                return to.write_str("the database is empty, but its write-ahead log contains committed changes");
             }
         }
-        to.write_str(", and committed changes from there on may be lost")
+        to.write_str("; later committed changes may be lost")
     }
 }
 

@@ -29,7 +29,7 @@ impl Writer {
             while let Some(command) = commands.blocking_recv() {
                 // The caller detects a panic by the closed response channel; unwinding rolls back an open transaction.
                 if catch_unwind(AssertUnwindSafe(|| command(&mut connection))).is_err() {
-                    tracing::error!("a write to the knowledge base panicked");
+                    tracing::error!("a write to the knowledge base panicked; rolled back");
                 }
             }
         };
@@ -58,7 +58,7 @@ impl Writer {
         });
         let queue = self.queue.as_ref().ok_or(Error::Closed)?;
         queue.send(command).await.map_err(|_| Error::Closed)?;
-        answered.await.map_err(|_| Error::Internal("a write panicked; it was rolled back".to_owned()))?
+        answered.await.map_err(|_| Error::Internal("a write panicked and was rolled back".to_owned()))?
     }
 }
 

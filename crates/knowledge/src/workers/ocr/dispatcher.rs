@@ -45,7 +45,7 @@ impl OcrDispatcher<'_, '_> {
             Ok(picture) if picture.width.max(picture.height) > MAX_TESSERACT_SIDE => {
                 self.finish_job();
                 OcrJob::NotRendered(Error::TooMuch {
-                    what: "dots in a row or a column",
+                    what: "pixels in width or height",
                     most: MAX_TESSERACT_SIDE.into(),
                 })
             }
@@ -78,7 +78,7 @@ impl OcrDispatcher<'_, '_> {
 impl OcrJob {
     pub(super) fn poll(&mut self, wait: bool, gaze: &mut OcrDispatcher<'_, '_>) -> bool {
         let OcrJob::Pending(answer) = self else { return true };
-        let gone = || OcrReply { result: Err("nobody has read it".to_owned()), cpu_time: Duration::ZERO };
+        let gone = || OcrReply { result: Err("OCR was cancelled".to_owned()), cpu_time: Duration::ZERO };
         let OcrReply { result: shown, cpu_time: took } = match answer.try_recv() {
             Ok(answer) => answer,
             Err(TryRecvError::Empty) if wait => answer.recv().unwrap_or_else(|_| gone()),

@@ -137,7 +137,7 @@ impl<'s, 'w> OcrPageSink<'s, 'w> {
         let origin = merge(&mut page, read, self.job.ocr.mode);
         let is_silent = looked && self.format == Format::Pdf && page.text().is_empty();
         if is_silent && !self.summary.warnings.iter().any(|warning| warning.page == Some(page.number)) {
-            self.summary.warnings.push(Warning::on_page(page.number, "no words were found in what the page shows"));
+            self.summary.warnings.push(Warning::on_page(page.number, "OCR found no text on the page"));
         }
         match self.format.is_image() {
             true => self.image_page = Some((page, origin)),
@@ -152,8 +152,8 @@ impl<'s, 'w> OcrPageSink<'s, 'w> {
 
     fn warn_of_error(&mut self, page: u32, error: &Error) {
         match error {
-            Error::TooMuch { what: what @ "dots", most } => {
-                self.warn(page, &format!("it has more than {most} {what}; raise `documents.max_pixels`"));
+            Error::TooMuch { what: what @ "pixels", most } => {
+                self.warn(page, &format!("it has more than {most} {what}; increase `documents.max_pixels`"));
             }
             Error::TooMuch { what, most } => self.warn(page, &format!("it has more than {most} {what}")),
             error => self.warn(page, &error.to_string()),
@@ -161,7 +161,7 @@ impl<'s, 'w> OcrPageSink<'s, 'w> {
     }
 
     fn warn(&mut self, page: u32, why: &str) {
-        self.summary.warnings.push(Warning::on_page(page, format!("a picture was not read: {why}")));
+        self.summary.warnings.push(Warning::on_page(page, format!("OCR skipped an image: {why}")));
     }
 }
 

@@ -83,5 +83,5 @@ fn is_small(image: &Image) -> bool {
 /// Catches a panic of the decoder, so that only this image fails.
 fn catch_decoder_panic(draw: impl FnOnce() -> Result<Raster, Error>) -> Result<Raster, Error> {
     let drawn = catch_unwind(AssertUnwindSafe(draw));
-    drawn.unwrap_or_else(|_| Err(Error::Corrupted("decoding it failed in a way nobody expected".into())))
+    drawn.unwrap_or_else(|_| Err(Error::Corrupted("decoding failed unexpectedly".into())))
 }

@@ -74,6 +74,8 @@ pub struct TokenHolder {
     pub permissions: Option<Arc<Permissions>>,
     /// Rate limit; that of the listener if `None`.
     pub rate_limit: Option<RateLimit>,
+    /// The operator's own token: the share of connections of one identity does not apply.
+    pub is_operator: bool,
 }
 
 /// Caller of a request according to its headers.
@@ -88,7 +90,7 @@ pub(crate) enum Credential {
     Unavailable(&'static str),
 }
 
-pub(crate) const INVALID_TOKEN: &str = "the token is not valid";
+pub(crate) const INVALID_TOKEN: &str = "invalid token";
 
 impl Auth {
     /// Accepts any of these secrets. Callers are identified by index and have the trust level of the listener.
@@ -133,11 +135,11 @@ fn bearer_token(headers: &HeaderMap) -> Result<&str, Credential> {
     let Some(value) = values.next() else { return Err(Credential::Missing) };
     // With two headers, a proxy in front of this server could use a different one.
     if values.next().is_some() {
-        return Err(Credential::Invalid("send one `Authorization` header"));
+        return Err(Credential::Invalid("multiple `Authorization` headers; send one"));
     }
     match value.to_str().ok().and_then(|text| text.split_once(' ')) {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty() => Ok(token.trim()),
-        _ => Err(Credential::Invalid("send `Authorization: Bearer <token>`")),
+        _ => Err(Credential::Invalid("unsupported authorization scheme; send `Authorization: Bearer <token>`")),
     }
 }
 

@@ -41,11 +41,18 @@ impl Token {
     /// A token with a stored digest; only its caller has the secret.
     pub fn from_digest(name: &str, digest: [u8; 32], standing: TrustState) -> Token {
         let identity = format!("token:{name}").into();
-        Token { digest, holder: TokenHolder { identity, trust: standing, permissions: None, rate_limit: None } }
+        let holder = TokenHolder { identity, trust: standing, permissions: None, rate_limit: None, is_operator: false };
+        Token { digest, holder }
     }
 
     pub fn expiring(mut self, trust: Option<TrustLevel>, until: SystemTime) -> Token {
         self.holder.trust = TrustState::with_expiry(trust, Some(until));
+        self
+    }
+
+    /// The operator's own token.
+    pub fn operator(mut self) -> Token {
+        self.holder.is_operator = true;
         self
     }
 

@@ -28,7 +28,8 @@ pub(super) struct DrillReport {
 }
 
 /// Advice for a backup that cannot be restored completely.
-const FAILURE_ADVICE: &str = "do not rely on this backup: run `corbie knowledge check`, make another one, and try that";
+const FAILURE_ADVICE: &str =
+    "do not rely on this backup: run `corbie knowledge check`, create another backup, and verify that one";
 
 impl DrillReport {
     pub(super) fn reply(&self) -> serde_json::Value {
@@ -68,15 +69,15 @@ impl DrillReport {
         }
         let CheckReport { documents, chunks, tasks, .. } = self.report;
         match self.backup {
-            Some(took) => writeln!(out, "copied {} in {}", size(self.size_bytes), seconds(took))?,
-            None => writeln!(out, "read a backup of {}", size(self.size_bytes))?,
+            Some(took) => writeln!(out, "Backup created: {} in {}", size(self.size_bytes), seconds(took))?,
+            None => writeln!(out, "Backup read: {}", size(self.size_bytes))?,
         }
-        writeln!(out, "brought it back in {}, as long as a restore takes", seconds(self.restore))?;
+        writeln!(out, "Restored in {}", seconds(self.restore))?;
         let (documents, chunks) = (counted(documents, "document"), counted(chunks, "chunk"));
         let (tasks, took) = (counted(tasks, "task"), seconds(self.check));
-        writeln!(out, "compared {documents}, {chunks} and {tasks} in {took}: all are the same")?;
+        writeln!(out, "Compared {documents}, {chunks} and {tasks} in {took}: no differences")?;
         let asked = counted(self.queries as u64, "passage");
-        writeln!(out, "made the index in {}, and found {asked} of {}", seconds(self.index), self.queries)?;
-        writeln!(out, "nothing is wrong, and nothing was changed")
+        writeln!(out, "Index built in {}; {} of {asked} found", seconds(self.index), self.found)?;
+        writeln!(out, "OK: the backup can be restored; live data was not changed")
     }
 }

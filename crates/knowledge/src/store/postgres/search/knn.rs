@@ -153,6 +153,26 @@ pub(super) async fn similarities(
     similarities.collect()
 }
 
+/// Similarities of all windows of these chunks, in order.
+pub(super) async fn window_similarities(
+    session: &Session,
+    model: ModelRow,
+    direction: Option<&HalfVector>,
+    keys: &[u64],
+) -> Result<HashMap<u64, Vec<f32>>, Error> {
+    let Some(direction) = direction.filter(|_| !keys.is_empty()) else { return Ok(HashMap::new()) };
+    let (writings, ordinals): (Vec<i64>, Vec<i32>) = keys.iter().map(|key| chunks::split_key(*key)).unzip();
+    let sql = "SELECT v.writing, v.ordinal, (1 - (v.direction <=> $1))::real FROM vectors AS v \
+               JOIN unnest($2::bigint[], $3::int[]) AS k (writing, ordinal) ON k.writing = v.writing AND k.ordinal = v.ordinal \
+               WHERE v.model = $4 ORDER BY v.writing, v.ordinal, v.place";
+    let mut found: HashMap<u64, Vec<f32>> = HashMap::with_capacity(keys.len());
+    for row in session.rows(sql, &[direction, &writings, &ordinals, &model.key]).await? {
+        let key = chunks::join_key(rows::get(&row, 0)?, rows::get(&row, 1)?);
+        found.entry(key).or_default().push(rows::get(&row, 2)?);
+    }
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::is_full_scan_faster;
