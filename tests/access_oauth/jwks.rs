@@ -134,7 +134,7 @@ fn s05_an_odd_answer_is_no_answer() {
     let half = format!("HTTP/1.1 200 OK\r\nContent-Length: 9999\r\nConnection: close\r\n\r\n{document}");
     for (odd, why) in [
         (redirect, "status 302"),
-        (page, "not what it should be"),
+        (page, "is invalid"),
         (huge, "larger than 1 MiB"),
         (half, "connection closed"),
     ] {
