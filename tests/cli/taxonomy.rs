@@ -345,7 +345,7 @@ fn new_limits_reported_contradictions() {
     let lines: String = (0..50).map(|index| line(index, "a") + &line(index, "b")).collect();
     let ended = assert_succeeded(TaxonomyFolder::with("data.jsonl", lines).run("new data.jsonl"));
     assert_eq!(ended.stderr.matches("; skipped").count(), 20, "{ended:?}");
-    assert!(ended.stderr.contains("30 more texts have several labels"), "{ended:?}");
+    assert!(ended.stderr.contains("30 more texts with several labels"), "{ended:?}");
 }
 
 // === train ===
