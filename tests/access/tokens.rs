@@ -93,7 +93,7 @@ fn s05_a_token_that_is_over_is_refused() {
     operator.token("other");
     let (_server, client) = start_with_client(operator.server());
     wait_for("its end", || (call(client, &secret, "inspect_server", &json!({})).status == 401).then_some(()));
-    assert!(operator.run("tokens list").stdout.contains("(over)"));
+    assert!(operator.run("tokens list").stdout.contains("(expired)"));
 }
 
 #[test]

@@ -132,12 +132,9 @@ fn s05_an_odd_answer_is_no_answer() {
     let document = json!({ "keys": [key.jwk()] });
     let huge = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{padding}{document}");
     let half = format!("HTTP/1.1 200 OK\r\nContent-Length: 9999\r\nConnection: close\r\n\r\n{document}");
-    for (odd, why) in [
-        (redirect, "status 302"),
-        (page, "is invalid"),
-        (huge, "larger than 1 MiB"),
-        (half, "connection closed"),
-    ] {
+    for (odd, why) in
+        [(redirect, "status 302"), (page, "is invalid"), (huge, "larger than 1 MiB"), (half, "connection closed")]
+    {
         issuer.respond_with_bytes(Some(odd));
         let mut served = OAuthServer::start(&issuer);
         for signer in [&key, &own] {

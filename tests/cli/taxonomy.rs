@@ -328,7 +328,7 @@ fn new_reports_the_line_of_an_error_and_writes_nothing() {
         ),
         ("headless.csv", b"hello,a\nthere,b\n", "headless.csv:1: has no column `text`"),
         ("unlabelled.csv", b"text,lable\nthere,b\n", "unlabelled.csv:1: has no column `label`"),
-        ("wide.csv", b"text,label\none, two,a\n", "wide.csv:2: has 3 columns, the header 2"),
+        ("wide.csv", b"text,label\none, two,a\n", "wide.csv:2: has 3 columns, but the header has 2"),
         ("latin.csv", b"text,label\ncaf\xe9,a\n", "latin.csv:2: is not UTF-8 text"),
         ("data.txt", b"text,label\na,b\n", "use `.jsonl` or `.csv`"),
     ] {

@@ -194,7 +194,7 @@ fn x46_s06_no_server_listens_while_an_approved_file_of_the_folder_does_not_take_
     let machine = machine.project("server: {name: approved}");
     may_listen(&machine).unwrap_err();
     // Approving the file that takes effect withdraws the approval of the other one.
-    machine.command(ConfigCommand::Trust(Trust::default()));
+    machine.command(ConfigCommand::Trust(Trust { replace: true, ..Trust::default() }));
     may_listen(&machine).unwrap();
     for file in [FILE, "project/corbie.toml"] {
         std::fs::remove_file(machine.root.path().join(file)).unwrap();

@@ -222,13 +222,13 @@ fn a17_validate_finds_everything_that_serve_would_refuse() {
     assert_eq!(code, ExitCode::FAILURE);
     let mut lines = text.lines();
     for expected in [
-        "project/other.yaml:2:3: server.listen: asks for 0.0.0.0:8090, and `server.auth` needs a token; make one with",
+        "project/other.yaml:2:3: server.listen: asks for 0.0.0.0:8090, and `server.auth` requires a token; create one with",
         "project/other.yaml:3:13: providers.required: is set, and no provider is usable",
         "project/other.yaml:5:3: router.restricted_categories: names the category `biling`, which the taxonomy does not \
          have; did you mean `billing`?",
         "project/other.yaml:8:3: classification.fallback_category: names the category `general`, which the taxonomy does \
          not have",
-        "project/other.yaml:9:13: knowledge.chunk_sise: is not a setting; did you mean `chunk_size`?",
+        "project/other.yaml:9:13: knowledge.chunk_sise: unknown setting; did you mean `chunk_size`?",
     ] {
         let line = lines.next().unwrap_or_default();
         assert!(line.starts_with(expected), "{expected}: {text}");

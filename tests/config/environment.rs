@@ -45,7 +45,7 @@ fn f05_a_section_can_be_given_as_a_map_of_yaml() {
     let machine = ConfigMachine::new().variable("CORBIE_ROUTER__CACHE", "{semantc: true}");
     assert_eq!(
         machine.diagnostics(),
-        ["environment variable CORBIE_ROUTER__CACHE: router.cache.semantc: is not a setting; did you mean `semantic`?"]
+        ["environment variable CORBIE_ROUTER__CACHE: router.cache.semantc: unknown setting; did you mean `semantic`?"]
     );
     for wrong in ["{semantic: true", "semantic", "{semantic: true} x"] {
         let [mistake] = ConfigMachine::new().variable("CORBIE_ROUTER__CACHE", wrong).diagnostics().try_into().unwrap();

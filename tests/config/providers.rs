@@ -57,7 +57,7 @@ fn f36_a_local_server_with_a_well_known_name_needs_no_address() {
     let ollama = registry.providers().iter().find(|provider| provider.name == "ollama").cloned().expect("configured");
     assert_eq!(ollama.address().as_deref(), Some("http://127.0.0.1:11434/v1"));
     let mistakes = ConfigMachine::new().project("providers: {house: {}}").diagnostics().join("\n");
-    assert!(mistakes.contains("needs `base_url`"), "{mistakes}");
+    assert!(mistakes.contains("requires `base_url`"), "{mistakes}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn k27_an_unknown_ending_is_an_unsupported_format() {
 fn k29_the_format_is_checked_before_anything_else() {
     let files = ExtractFolder::with_files([]);
     assert_error(&files.json("missing.xyz"), "unsupported_format", ".xyz");
-    assert_error(&files.json("missing.pdf"), "file_not_found", "no such file");
+    assert_error(&files.json("missing.pdf"), "file_not_found", "file not found");
 }
 
 #[test]

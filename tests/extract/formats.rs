@@ -90,5 +90,5 @@ fn a_file_that_fails_does_not_keep_the_others_from_being_read() {
     assert_eq!(ended.code, Some(1));
     assert_eq!(ended.stdout, "==> a.txt <==\nfirst\n\n==> c.txt <==\nthird\n\n");
     assert!(ended.stderr.contains("corbie: b.pdf: the file is corrupt"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("corbie: missing.txt: there is no such file"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("corbie: missing.txt: file not found"), "{}", ended.stderr);
 }

@@ -77,7 +77,7 @@ impl OutageServer {
                 "{refused}"
             );
             let message = refused["message"].as_str().unwrap();
-            assert!(message.contains(reason) && message.contains("retry"), "{message}");
+            assert!(message.contains(reason) && message.contains("try again"), "{message}");
         }
         // The task may belong to another instance.
         let cancel = request(1, "tools/cancel", json!({ "taskId": uuid::Uuid::new_v4().to_string() }));

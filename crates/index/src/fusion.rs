@@ -21,8 +21,6 @@ use crate::relevance::Evidence;
 const SIMILARITY_WEIGHT: f32 = 1.6;
 /// Weight of the share of matched query words, regardless of their frequency.
 const COVERAGE_WEIGHT: f32 = 0.5;
-/// Smoothing: number of virtual chunks without the word that are added to every index.
-const SMOOTHING_CHUNKS: f32 = 100.0;
 
 /// Weights of the ranks for the choice of candidates. The right passage rarely has a low rank by vector.
 const WORD_RANK_WEIGHT: f32 = 0.5;
@@ -53,14 +51,6 @@ pub(crate) fn candidate_score(evidence: &Evidence) -> f32 {
     f32::from(u8::from(is_first))
         + WORD_RANK_WEIGHT * reciprocal(evidence.word_rank)
         + VECTOR_RANK_WEIGHT * reciprocal(evidence.vector_rank)
-}
-
-/// Weight of a query word in [`Evidence::share`], if `having` chunks contain it.
-///
-/// Rare words have a higher weight, as in BM25. In a corpus of three documents the document frequency is not
-/// informative, and a missing word would have many times the weight of a present one; the virtual chunks smooth this.
-pub(crate) fn coverage_weight(chunks: usize, having: usize) -> f32 {
-    (1.0 + (chunks as f32 + SMOOTHING_CHUNKS) / (having as f32 + 1.0)).ln()
 }
 
 /// Final score, higher is better. Searches by words or by vectors alone use BM25 or the cosine.
@@ -123,12 +113,5 @@ mod tests {
         assert_eq!(fused_score(&Evidence { mode: Mode::Words, ..both }), 3.0);
         assert_eq!(fused_score(&Evidence { mode: Mode::Vectors, ..both }), 0.2);
         assert_eq!(fused_score(&Evidence { max_words: 0.0, words: 0.0, share: 0.0, ..both }), SIMILARITY_WEIGHT * 0.2);
-    }
-
-    #[test]
-    fn missing_words_count_like_others_in_a_tiny_base_and_more_in_a_large_one() {
-        assert!(coverage_weight(2, 0) < 1.4 * coverage_weight(2, 2));
-        assert!(coverage_weight(100_000, 1) > 4.0 * coverage_weight(100_000, 10_000));
-        assert!(coverage_weight(0, 0).is_finite());
     }
 }

@@ -3,7 +3,6 @@
 //! Document frequency and average length are computed over live chunks only: a removed document has no effect on the
 //! scores of the remaining ones.
 
-use crate::fusion;
 use crate::inverted_index::TEXT_WEIGHT;
 use crate::query_terms::QueryTerm;
 
@@ -15,6 +14,8 @@ const B: f32 = 0.75;
 const MAX_MATCH_BITS: usize = 32;
 /// Weight factor of a spelling correction.
 const CORRECTION_FACTOR: f32 = 0.9;
+/// Smoothing: number of virtual chunks without the word that are added to every index.
+const SMOOTHING_CHUNKS: f32 = 100.0;
 
 /// The weight of a query word.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,6 +51,14 @@ pub(crate) struct LengthNorm {
     slope: f32,
 }
 
+/// Weight of a query word in [`Evidence::share`](crate::relevance::Evidence), if `having` chunks contain it.
+///
+/// Rare words have a higher weight, as in BM25. In a corpus of three documents the document frequency is not
+/// informative, and a missing word would have many times the weight of a present one; the virtual chunks smooth this.
+fn coverage_weight(chunks: usize, having: usize) -> f32 {
+    (1.0 + (chunks as f32 + SMOOTHING_CHUNKS) / (having as f32 + 1.0)).ln()
+}
+
 // === impl Weight ===
 
 impl TermWeight {
@@ -57,7 +66,7 @@ impl TermWeight {
     pub(crate) fn new(term: &QueryTerm, chunks: usize, having: usize) -> TermWeight {
         let trust = if term.is_correction { CORRECTION_FACTOR } else { 1.0 };
         let weight = idf(chunks, having) * (1.0 + (term.count as f32).ln()) * trust;
-        let mass = if term.is_extra { 0.0 } else { fusion::coverage_weight(chunks, having) };
+        let mass = if term.is_extra { 0.0 } else { coverage_weight(chunks, having) };
         TermWeight {
             idf: weight,
             coverage: mass,
@@ -148,5 +157,17 @@ impl LengthNorm {
     pub(crate) fn saturate(self, count: u32, length: u16) -> f32 {
         let count = count as f32;
         count * (K1 + 1.0) / (count + self.base + self.slope * f32::from(length))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_words_count_like_others_in_a_tiny_base_and_more_in_a_large_one() {
+        assert!(coverage_weight(2, 0) < 1.4 * coverage_weight(2, 2));
+        assert!(coverage_weight(100_000, 1) > 4.0 * coverage_weight(100_000, 10_000));
+        assert!(coverage_weight(0, 0).is_finite());
     }
 }

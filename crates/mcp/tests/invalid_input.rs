@@ -245,12 +245,12 @@ async fn e17_an_error_says_what_to_do() {
     let server = fixture::server();
     for (method, params, words) in [
         ("tools/lst", json!({}), "did you mean `tools/list`?"),
-        ("tools/call", json!({ "name": "ech" }), "did you mean `echo`? `tools/list` shows"),
-        ("tools/call", json!({ "name": "zzz" }), "unknown tool `zzz`; `tools/list` shows"),
+        ("tools/call", json!({ "name": "ech" }), "did you mean `echo`? use `tools/list`"),
+        ("tools/call", json!({ "name": "zzz" }), "unknown tool `zzz`; use `tools/list`"),
         ("tools/call", json!({ "name": "stuck" }), "increase `tool_timeouts.stuck` or reduce the request"),
         ("tools/list", json!({ "cursor": "bogus" }), "omit it to start at the first page"),
-        ("resources/read", json!({ "uri": "x:y" }), "unknown resource `x:y`; `resources/list` shows"),
-        ("prompts/get", json!({ "name": "zzz" }), "unknown prompt `zzz`; `prompts/list` shows"),
+        ("resources/read", json!({ "uri": "x:y" }), "unknown resource `x:y`; use `resources/list`"),
+        ("prompts/get", json!({ "name": "zzz" }), "unknown prompt `zzz`; use `prompts/list`"),
         ("prompts/get", json!({ "name": "greet" }), "requires the argument `name`"),
     ] {
         let message = peer::request_over_stdio(&server, &request(1, method, params)).await["error"]["message"].clone();

@@ -280,7 +280,7 @@ impl<'a> PageRunner<'a> {
         let is_taxonomy = block.language == "yaml" && block.text.lines().any(|line| line.starts_with("categories:"));
         let command = match (is_taxonomy, is_ours) {
             (true, _) => format!("corbie taxonomy check {file}"),
-            (false, true) => format!("corbie --config {file} config validate"),
+            (false, true) => format!("corbie --config {file} config show"),
             // The file of another program.
             (false, false) => return,
         };
