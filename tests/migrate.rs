@@ -290,7 +290,7 @@ async fn a13_nothing_is_moved_while_somebody_is_at_it() {
     drop(in_use);
     open_sqlite(first.path()).add_task(&task("waits.pdf")).await.unwrap();
     let message = assert_migration_error(&sqlite_address(&first), &store_address(&there), "unfinished_tasks");
-    assert!(message.contains("1 waiting") && message.contains("cancel"), "{message}");
+    assert!(message.contains("1 queued") && message.contains("cancel"), "{message}");
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn v12_s01_s02_no_key_header_or_password_is_in_any_output_whatever_goes_wrong() 
     }
     for arguments in ["doctor", "doctor --json"] {
         let ended = with_secrets(arguments, &upstream, closed).run("");
-        assert!(ended.stdout.contains("does not answer"), "some of them are asked in vain: {ended:?}");
+        assert!(ended.stdout.contains("does not respond"), "some of them are asked in vain: {ended:?}");
         read.extend([ended.stdout, ended.stderr]);
     }
 

@@ -279,7 +279,7 @@ mod tests {
         }
         assert_eq!(shown("API_KEY", "hunter2"), "***");
         assert_eq!(shown("API_KEY", "${KEY}"), "${KEY}");
-        assert_eq!(shown("PATH", "https://user:hunter2@evil.example"), "https://user:***@evil.example");
+        assert_eq!(shown("PATH", "https://user:hunter2@evil.example/"), "https://user:***@evil.example/");
     }
 
     proptest! {

@@ -111,7 +111,7 @@ mod tests {
         };
         assert_eq!(
             summarize(Some("shore/harbour-at-dawn.jpg"), Format::Jpg, &metadata),
-            "harbour-at-dawn.jpg: harbour at dawn. Picture, JPG, 4000 by 3000 dots, taken 2024-05-06T07:08:09 with Canon EOS \
+            "harbour-at-dawn.jpg: harbour at dawn. Picture, JPG, 4000 by 3000 pixels, taken 2024-05-06T07:08:09 with Canon EOS \
              R5 at 48.8584, 2.2945, by Ann Lee. Keywords: sea, boats. First boats. They leave before the sun is up! \
              Copyright: 2024 Ann Lee."
         );
@@ -125,7 +125,7 @@ mod tests {
             Metadata { title: title(), subject: title(), width: Some(9), height: Some(8), ..Metadata::default() };
         assert_eq!(
             summarize(Some("plan.svg"), Format::Svg, &metadata),
-            "plan.svg: plan. Drawing, SVG, 9 by 8 dots. A plan."
+            "plan.svg: plan. Drawing, SVG, 9 by 8 pixels. A plan."
         );
     }
 

@@ -227,10 +227,10 @@ fn weights_that_are_not_where_the_model_says_are_refused() {
     let table = TableModel::default();
     let length = table.values().len() as u64;
     let places = [
-        ("model.onnx_data", 0, 1 << 62, "end before"),
-        ("model.onnx_data", 0, length + 1, "end before"),
-        ("model.onnx_data", 1, length, "end before"),
-        ("model.onnx_data", u64::MAX, length, "end before"),
+        ("model.onnx_data", 0, 1 << 62, "are truncated"),
+        ("model.onnx_data", 0, length + 1, "are truncated"),
+        ("model.onnx_data", 1, length, "are truncated"),
+        ("model.onnx_data", u64::MAX, length, "are truncated"),
         ("other.onnx_data", 0, length, "cannot read"),
         ("folder.data", 0, length, "are not a file"),
         ("link.data", 0, length, "outside the model folder"),

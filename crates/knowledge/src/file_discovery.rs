@@ -390,7 +390,7 @@ mod tests {
         assert_eq!(walked(DiscoveryLimits { files: 3, entries: 6, ..DISCOVERY_LIMITS }), Ok(3));
         let refused = walked(DiscoveryLimits { entries: 5, ..DISCOVERY_LIMITS }).unwrap_err();
         assert_eq!(refused.code(), "invalid_parameter");
-        assert!(refused.to_string().contains("more than 5 names"), "{refused}");
+        assert!(refused.to_string().contains("more than 5 entries"), "{refused}");
         let refused = walked(DiscoveryLimits { files: 2, ..DISCOVERY_LIMITS }).unwrap_err();
         assert!(refused.to_string().contains("more than 2 files"), "{refused}");
     }

@@ -39,7 +39,7 @@ fn headline(report: &EvaluationReport) -> Vec<String> {
         ),
         ("Calibration error", headline_percent(report.calibration.error), format!("expected, over {bins} bins")),
     ];
-    rows.map(|(label, value, note)| format!("  {label:<17}  {value:>9}  {note}").trim_end().to_owned()).to_vec()
+    rows.map(|(label, value, note)| format!("  {label:<21}  {value:>9}  {note}").trim_end().to_owned()).to_vec()
 }
 
 fn reliability(bins: &[Bin]) -> Vec<String> {
@@ -196,11 +196,11 @@ mod tests {
     const EXPECTED: &str = "\
 test.jsonl
 
-  Texts                     12  10 in scope, 2 out of scope
-  Accuracy             80.00 %
-  Macro F1             80.24 %  over 3 categories
-  Correct and confident       70.00 %  confidence 0.6 or more
-  Calibration error    11.70 %  expected, over 15 bins
+  Texts                         12  10 in scope, 2 out of scope
+  Accuracy                 80.00 %
+  Macro F1                 80.24 %  over 3 categories
+  Correct and confident    70.00 %  confidence 0.6 or more
+  Calibration error        11.70 %  expected, over 15 bins
 
 Reliability: accuracy (█) against mean confidence (┃)
              0 %     25 %    50 %    75 %    100 % texts
@@ -252,11 +252,11 @@ Latency of a text
         let expected = "\
 nothing.jsonl
 
-  Texts                      0  0 in scope, 0 out of scope
-  Accuracy                   -
-  Macro F1                   -  over 0 categories
-  Correct and confident             -  confidence 0.6 or more
-  Calibration error          -  expected, over 15 bins
+  Texts                          0  0 in scope, 0 out of scope
+  Accuracy                       -
+  Macro F1                       -  over 0 categories
+  Correct and confident          -  confidence 0.6 or more
+  Calibration error              -  expected, over 15 bins
 ";
         assert_eq!(render(&EvaluationReport::of(&[], &[]), "nothing.jsonl"), expected);
     }

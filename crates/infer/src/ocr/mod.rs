@@ -115,11 +115,11 @@ pub enum Error {
 /// The loaded networks. Threads can share one engine.
 ///
 /// ```
-/// use corbie_infer::ocr::{OcrEngine, Picture, Settings};
+/// use corbie_infer::ocr::{ImageRef, OcrEngine, OcrOptions};
 ///
 /// let engine = OcrEngine::builtin()?;
 /// let white = vec![255; 64 * 32 * 3];
-/// let found = engine.recognize(Picture { width: 64, height: 32, rgb: &white }, &Settings::default())?;
+/// let found = engine.recognize(ImageRef { width: 64, height: 32, rgb: &white }, &OcrOptions::default())?;
 /// assert_eq!(found.text(), "");
 /// # Ok::<(), corbie_infer::ocr::Error>(())
 /// ```

@@ -201,7 +201,7 @@ mod tests {
         let room = QuotaTracker::default();
         let first = reserve(&room, "a", 50).unwrap();
         let refused = reserve(&room, "a", 11).unwrap_err().to_string();
-        assert!(refused.contains("50 of the 60 MB") && refused.contains("max_uploads_mb_per_caller"), "{refused}");
+        assert!(refused.contains("50 of 60 MB") && refused.contains("max_uploads_mb_per_caller"), "{refused}");
         let other = reserve(&room, "b", 40).unwrap();
         let refused = reserve(&room, "b", 11).unwrap_err().to_string();
         assert!(refused.contains("90 of 100 MB"), "{refused}");
