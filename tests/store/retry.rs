@@ -26,5 +26,5 @@ async fn lists_of_words_that_were_made_by_other_rules_are_refused() {
     database.query("UPDATE corbie.meta SET value = '0' WHERE name = 'words'");
     let address = Address::parse(&database.url()).unwrap();
     let refused = Store::connect(&address, &[], Options::default()).await.unwrap_err().to_string();
-    assert!(refused.contains("rules 0") && refused.contains("`corbie knowledge migrate`"), "{refused}");
+    assert!(refused.contains("tokenizer version 0") && refused.contains("`corbie knowledge migrate`"), "{refused}");
 }

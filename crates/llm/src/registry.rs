@@ -23,9 +23,7 @@ pub struct ProviderRegistry(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// In order of preference: the default provider, the remaining configured ones by name, then detected servers.
-    providers: ArcSwap<Vec<Arc<Provider>>>,
-    settings: ArcSwap<RegistrySettings>,
+    state: ArcSwap<RegistrySnapshot>,
     client: HttpClient,
     /// Incremented whenever the set of known models changes.
     changes: watch::Sender<u64>,
@@ -34,6 +32,15 @@ struct Inner {
     last_refresh: tokio::sync::Mutex<Option<ListRefresh>>,
     /// Serializes detection of local servers.
     detecting: tokio::sync::Mutex<()>,
+}
+
+/// The providers and the settings that belong to them. They are replaced together, so that a request during a reload
+/// never combines the providers of one version with the default model of another.
+#[derive(Debug, Clone)]
+pub struct RegistrySnapshot {
+    /// In order of preference: the default provider, the remaining configured ones by name, then detected servers.
+    providers: Arc<Vec<Arc<Provider>>>,
+    settings: Arc<RegistrySettings>,
 }
 
 /// Settings that apply to the registry as a whole.
@@ -89,8 +96,10 @@ impl ProviderRegistry {
         let providers =
             build_configured(settings, defaults, |name, settings| Provider::new(name, settings, &client).map(Arc::new));
         ProviderRegistry(Arc::new(Inner {
-            providers: ArcSwap::from_pointee(providers),
-            settings: ArcSwap::from_pointee(RegistrySettings::new(settings, defaults)),
+            state: ArcSwap::from_pointee(RegistrySnapshot {
+                providers: Arc::new(providers),
+                settings: Arc::new(RegistrySettings::new(settings, defaults)),
+            }),
             client,
             changes: watch::Sender::new(0),
             last_refresh: tokio::sync::Mutex::default(),
@@ -113,8 +122,10 @@ impl ProviderRegistry {
         let found = before.iter().filter(|provider| provider.detected);
         let found: Vec<_> = found.filter(|found| now.iter().all(|other| other.name != found.name)).cloned().collect();
         now.extend(found);
-        self.0.settings.store(Arc::new(RegistrySettings::new(settings, defaults)));
-        self.0.providers.store(Arc::new(now));
+        self.0.state.store(Arc::new(RegistrySnapshot {
+            providers: Arc::new(now),
+            settings: Arc::new(RegistrySettings::new(settings, defaults)),
+        }));
         // New providers list their models with the next refresh.
         if let Some(asked) = last_listing.as_mut() {
             asked.all_answered = false;
@@ -123,7 +134,12 @@ impl ProviderRegistry {
     }
 
     pub fn providers(&self) -> Arc<Vec<Arc<Provider>>> {
-        self.0.providers.load_full()
+        self.0.state.load().providers.clone()
+    }
+
+    /// Providers and settings of one version.
+    pub fn snapshot(&self) -> Arc<RegistrySnapshot> {
+        self.0.state.load_full()
     }
 
     /// The client that uses no proxy.
@@ -132,14 +148,12 @@ impl ProviderRegistry {
     }
 
     pub fn default_provider(&self) -> Option<String> {
-        self.0.settings.load().default_provider.clone()
+        self.0.state.load().default_provider().map(str::to_owned)
     }
 
-    /// Fallback model when the requested one is not served: the operator's default, or else the default model of the
-    /// first provider that has one.
+    /// See [`RegistrySnapshot::default_model`].
     pub fn default_model(&self) -> Option<String> {
-        let of_provider = |provider: &Arc<Provider>| Some(format!("{}/{}", provider.name, provider.default_model()?));
-        self.0.settings.load().default_model.clone().or_else(|| self.providers().iter().find_map(of_provider))
+        self.0.state.load().default_model()
     }
 
     /// Reason why no provider is available, if providers exist and all of them fail.
@@ -206,8 +220,8 @@ impl ProviderRegistry {
         let before = self.providers();
         let configured: Vec<_> = before.iter().filter(|provider| !provider.detected).cloned().collect();
         let taken = |port: u16| configured.iter().any(|provider| is_local_port(provider.address().as_deref(), port));
-        let wishes = self.0.settings.load_full();
-        let ports = wishes.detect_ports.iter().copied().filter(|port| !taken(*port));
+        let settings = self.0.state.load().settings.clone();
+        let ports = settings.detect_ports.iter().copied().filter(|port| !taken(*port));
         let answers = join_all(ports.map(|port| async move { (port, probe_port(port, &self.0.client).await) })).await;
         let mut now = configured.clone();
         let mut changed = false;
@@ -234,12 +248,30 @@ impl ProviderRegistry {
             tracing::info!(provider = gone, "local model server is no longer reachable");
         }
         if was != is {
-            self.0.providers.store(Arc::new(now));
+            // Only `replace` changes the settings, and it waits for this detection.
+            self.0.state.store(Arc::new(RegistrySnapshot { providers: Arc::new(now), settings: settings.clone() }));
             changed = true;
         }
         if changed {
             self.0.changes.send_modify(|count| *count += 1);
         }
+    }
+}
+
+impl RegistrySnapshot {
+    pub fn providers(&self) -> &[Arc<Provider>] {
+        &self.providers
+    }
+
+    pub fn default_provider(&self) -> Option<&str> {
+        self.settings.default_provider.as_deref()
+    }
+
+    /// Fallback model when the requested one is not served: the operator's default, or else the default model of the
+    /// first provider that has one.
+    pub fn default_model(&self) -> Option<String> {
+        let of_provider = |provider: &Arc<Provider>| Some(format!("{}/{}", provider.name, provider.default_model()?));
+        self.settings.default_model.clone().or_else(|| self.providers.iter().find_map(of_provider))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::suggest_model::similar_names;
 use corbie_config::providers::Price;
 use corbie_llm::provider::Provider;
 use corbie_llm::provider_selection::SelectionRule;
-use corbie_llm::registry::{Listing, MODEL_LIST_TTL, offers};
+use corbie_llm::registry::{Listing, MODEL_LIST_TTL, RegistrySnapshot, offers};
 
 /// How a prompt would be routed.
 #[derive(Debug, Clone, Default)]
@@ -152,11 +152,22 @@ impl Router {
         grounds: Option<&GroundingResult>,
         wish: ModelSelector<'_>,
     ) -> Decision {
+        self.decide_among(&self.0.providers.snapshot(), looked, grounds, wish)
+    }
+
+    /// The same with the providers of a snapshot.
+    fn decide_among(
+        &self,
+        registry: &RegistrySnapshot,
+        looked: Option<&PromptClassification>,
+        grounds: Option<&GroundingResult>,
+        wish: ModelSelector<'_>,
+    ) -> Decision {
         let default_model = wish.default_model.map(str::to_owned);
         let policy = DecisionPolicy {
             threshold: self.0.threshold,
             settings: wish.settings,
-            default_model: default_model.or_else(|| self.0.providers.default_model()),
+            default_model: default_model.or_else(|| registry.default_model()),
             grounding: grounds.map(|grounds| GroundingVerdict::of(grounds.relevance, &self.0.settings.grounding)),
         };
         decide(wish.model, looked.map(|looked| &looked.output), &policy)
@@ -167,13 +178,13 @@ impl Router {
         (looked, grounds): (Option<PromptClassification>, Option<GroundingResult>),
         wish: ModelSelector<'_>,
     ) -> Plan {
-        let decision = self.decide(looked.as_ref(), grounds.as_ref(), wish);
-        let providers = self.0.providers.providers();
+        let registry = self.0.providers.snapshot();
+        let decision = self.decide_among(&registry, looked.as_ref(), grounds.as_ref(), wish);
+        let providers = registry.providers();
         let now = Clock::now();
         let lacks = |provider: usize, model: &str| providers[provider].lacks(model, now);
-        let default = self.0.providers.default_provider();
         let Candidates { ranked: asked, unserved } =
-            candidates(&decision.models, &offers(&providers), lacks, default.as_deref());
+            candidates(&decision.models, &offers(providers), lacks, registry.default_provider());
         let candidates = asked.into_iter().map(|candidate| {
             let provider = providers[candidate.provider].clone();
             ResolvedCandidate { price: provider.price(&candidate.model), provider, candidate }
@@ -181,7 +192,7 @@ impl Router {
         let say = grounds.as_ref().map(|grounds| GroundingEffect {
             verdict: GroundingVerdict::of(grounds.relevance, &self.0.settings.grounding),
             model_without_documents: self
-                .decide(looked.as_ref(), None, wish)
+                .decide_among(&registry, looked.as_ref(), None, wish)
                 .models
                 .into_iter()
                 .next()
