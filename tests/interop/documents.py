@@ -258,7 +258,7 @@ def names(checks: Checks, corbie: Corbie) -> None:
     same(checks, "with a warning (K-44)", len(read["warnings"]), 1)
     both = corbie.run(folder / "missing.pdf", folder / "notes.md", folder / "list.csv")
     same(checks, "others are read where one cannot be", (both.code, "Süd; alt" in both.out), (1, True))
-    checks.that("missing.pdf: there is no such file" in both.err, "the reason is told on stderr", both.err)
+    checks.that("missing.pdf: file not found" in both.err, "the reason is told on stderr", both.err)
     marks = [f"==> {folder / name} <==" for name in ["notes.md", "list.csv"]]
     same(checks, "files are told apart, in order", [line for line in both.out.splitlines() if line in marks], marks)
 

@@ -165,7 +165,7 @@ def _outcome_of_error(status: int, error: dict) -> Outcome:
     error_type = (error.get("data") or {}).get("error_type")
     if error_type == "TaskNotFound":
         return Outcome("answered", {"error": "task_not_found", "message": error.get("message")})
-    if "has ended" in error.get("message", ""):
+    if "already finished" in error.get("message", ""):
         return Outcome("answered", {"error": "task_ended", "message": error["message"]})
     if code in TRANSIENT_CODES or status in (429, 503, 504):
         return Outcome("lost", reason=f"error {code}: {error}")
