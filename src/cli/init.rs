@@ -99,10 +99,22 @@ pub(super) fn run(command: &Init, sources: &Sources, out: &mut dyn Write) -> Com
             out,
             "The file is approved for this folder. After changing it, run `corbie config trust` to approve it again."
         )?,
-        Effect::Explicit => writeln!(out, "Use it with `corbie --config {shown}`.")?,
-        Effect::Found => {}
+        Effect::Explicit | Effect::Found => {}
     }
-    writeln!(out, "`corbie config validate` checks it, and `corbie serve` starts the server.")?;
+    if answers.is_remote {
+        writeln!(
+            out,
+            "Callers need a token: create one with `corbie tokens create NAME` before you start the server."
+        )?;
+    }
+    if let Some(provider) = answers.provider {
+        writeln!(out, "The provider `{provider}` needs an API key: see `corbie doctor`.")?;
+    }
+    let corbie = match effect {
+        Effect::Explicit => format!("corbie --config {shown}"),
+        Effect::Approved | Effect::Found => "corbie".to_owned(),
+    };
+    writeln!(out, "`{corbie} config validate` checks the file, and `{corbie} serve` starts the server.")?;
     Ok(ExitCode::SUCCESS)
 }
 

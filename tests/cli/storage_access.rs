@@ -166,7 +166,7 @@ fn s14_nothing_is_sent_to_a_socket_that_another_user_serves() {
     // As if the other user were allowed to change the owner of a file.
     chown(&planted, Some(USER), Some(USER)).unwrap();
     let refused = users.run(USER, &storage, "show --json");
-    let expected = format!("runs as another user (uid {OTHER}), nothing was sent");
+    let expected = format!("runs as another user (uid {OTHER}); nothing was sent");
     assert!(!refused.status.success() && told(&refused).contains(&expected), "{refused:?}");
     assert!(told(&refused).contains("socket_not_trusted"), "{refused:?}");
 }

@@ -238,7 +238,7 @@ fn a17_validate_finds_everything_that_serve_would_refuse() {
     let machine = machine.file("project/other.yaml", "classification: {taxonomy: missing.yaml}\n");
     let (code, text) = run_command(&machine, validate());
     assert_eq!(code, ExitCode::FAILURE);
-    assert!(text.contains("project/missing.yaml") && text.contains("does not exist"), "{text}");
+    assert!(text.contains("project/missing.yaml") && text.contains("file not found"), "{text}");
 }
 
 /// The default need not exist.
