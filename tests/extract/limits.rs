@@ -80,7 +80,12 @@ fn s12_a_worker_that_is_stopped_is_found_by_its_deadline_and_replaced() {
     let files = ExtractFolder::with_files([("a.pdf", &slow_pdf(1) as &[u8]), ("b.txt", b"words")]);
     let files = files.setting("timeout", "5s").setting("max_cpu_time", "60s").setting("workers", "1");
     let corbie = files.command("--json a.pdf b.txt").spawn().unwrap();
-    let worker = poll_until(|| child_processes(corbie.id()).pop()).expect("a worker");
+    // Stopped before it has executed the program, the child would keep its parent in `vfork`.
+    let is_worker = |process: &u32| {
+        std::fs::read(format!("/proc/{process}/cmdline"))
+            .is_ok_and(|arguments| arguments.split(|byte| *byte == 0).any(|argument| argument == b"worker"))
+    };
+    let worker = poll_until(|| child_processes(corbie.id()).into_iter().find(is_worker)).expect("a worker");
     std::process::Command::new("kill").args(["-STOP", &worker.to_string()]).status().unwrap();
     let output = corbie.wait_with_output().unwrap();
     let lines: Vec<Value> = output.stdout.split(|byte| *byte == b'\n').flat_map(serde_json::from_slice).collect();

@@ -233,11 +233,11 @@ Most frequent confusions
 
 Out of scope: area under ROC 62.50 %
     found  in scope refused  limit
-   50.0 %             0.0 %  at most 1 %, strangeness over 9.000
-   50.0 %             0.0 %  at most 2 %, strangeness over 9.000
-   50.0 %             0.0 %  at most 5 %, strangeness over 9.000
-   50.0 %            10.0 %  at most 10 %, strangeness over 8.000
-   50.0 %            20.0 %  at most 20 %, strangeness over 7.000
+   50.0 %             0.0 %  at most 1 %, novelty over 9.000
+   50.0 %             0.0 %  at most 2 %, novelty over 9.000
+   50.0 %             0.0 %  at most 5 %, novelty over 9.000
+   50.0 %            10.0 %  at most 10 %, novelty over 8.000
+   50.0 %            20.0 %  at most 20 %, novelty over 7.000
    50.0 %            10.0 %  out_of_scope 0.95 or more
 
 Latency of a text
