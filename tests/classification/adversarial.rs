@@ -168,7 +168,7 @@ async fn two_thousand_categories_are_served() {
     assert_eq!(verdict["probabilities"].as_array().unwrap().len(), 2000);
     assert_eq!(verdict["category"], "topic-77");
     let one_more = format!("{yaml}{}", entry(2000));
-    assert!(Taxonomy::parse(&one_more).unwrap_err().to_string().contains("2000"));
+    assert!(Taxonomy::parse(&one_more).unwrap_err().to_string().contains("the maximum is 2000"));
 }
 
 #[tokio::test]

@@ -126,7 +126,7 @@ fn yaml_fragments() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn s10_no_text_makes_a_parser_panic(text in prop_oneof![yaml_fragments(), any::<String>()]) {

@@ -5,7 +5,7 @@ use super::*;
 const DIGITS: &str = "0123456789";
 const LOWER: &str = "abcdefghijklmnopqrstuvwxyz";
 const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-const TOKENS_PER_GENERATOR: usize = 400;
+const TOKENS_PER_GENERATOR: usize = 2_000;
 /// For less common generators.
 const TOKENS_PER_VARIANT: usize = 300;
 

@@ -188,6 +188,10 @@ mod tests {
         assert!(told(CORPUS, "1 a 1\n").contains("qrels.tsv:1: expected tab-separated query, passage and grade"));
         assert!(told(CORPUS, "1\ta\t1\n1\tb\tmuch\n").contains("qrels.tsv:2: invalid grade `much`"));
         assert!(told(CORPUS, "1\tgone\t1\n").contains("has no query with a relevant passage"));
-        assert!(BeirDataset::read(Path::new("/no/such/set")).unwrap_err().contains("corpus.jsonl"));
+        assert!(
+            BeirDataset::read(Path::new("/no/such/set"))
+                .unwrap_err()
+                .contains("cannot read `/no/such/set/corpus.jsonl`")
+        );
     }
 }
