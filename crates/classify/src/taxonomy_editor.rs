@@ -99,11 +99,11 @@ impl TaxonomyEditor {
         }
         let turn = self.0.check_limit.acquire().await?;
         let (file, published) = (self.file(), self.classification().snapshot());
-        let (stable, desk) = (self.classification().settings().stable_indices, self.clone());
+        let (stable, editor) = (self.classification().settings().stable_indices, self.clone());
         let checked = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             let taxonomy = draft_taxonomy::parse(&text, file.as_deref())?;
-            desk.0.context.check(&taxonomy)?;
+            editor.0.context.check(&taxonomy)?;
             if stable {
                 let kept = taxonomy.clone().with_stable_ids(&published.taxonomy);
                 kept.map_err(|error| draft_taxonomy::diagnostics(&error))?;
@@ -136,11 +136,13 @@ impl TaxonomyEditor {
         text: String,
         expected: Option<String>,
     ) -> Result<Replacement, ReplaceError> {
-        let desk = self.clone();
+        let editor = self.clone();
         let written = tokio::spawn(async move {
-            let _saving = desk.0.save_lock.lock().await;
-            match &desk.0.context.publisher {
-                Some(publisher) => publish_and_replace(&**publisher, desk.classification(), file, text, expected).await,
+            let _saving = editor.0.save_lock.lock().await;
+            match &editor.0.context.publisher {
+                Some(publisher) => {
+                    publish_and_replace(&**publisher, editor.classification(), file, text, expected).await
+                }
                 None => run_blocking(move || taxonomy_file_store::replace(&file, &text, expected.as_deref())).await,
             }
         });
@@ -154,12 +156,12 @@ impl TaxonomyEditor {
         text: String,
         expected: Option<String>,
     ) -> Result<Replacement, ReplaceError> {
-        let desk = self.clone();
+        let editor = self.clone();
         let written = tokio::spawn(async move {
-            let _saving = desk.0.save_lock.lock().await;
+            let _saving = editor.0.save_lock.lock().await;
             let path = file.clone();
             let created = run_blocking(move || taxonomy_file_store::create(&path, &text, expected.as_deref())).await?;
-            desk.classification().set_created_file(file);
+            editor.classification().set_created_file(file);
             Ok(created)
         });
         written.await.unwrap_or_else(|_| Err(ReplaceError::stopped()))

@@ -41,7 +41,7 @@ pub(super) fn best_page(query: &str, chunk: &FoundChunk, similarities: &[f32]) -
     }
     let scored =
         parts.iter().zip(&scores).map(|(part, share)| (part.page, share + SIMILARITY_WEIGHT * part.similarity));
-    // Of equal pages the first one with new text is told, as for a chunk without a match.
+    // If several pages match equally, the first one with new text is reported, as for a chunk without a match.
     scored
         .fold((first, None), |(page, best), (other, score)| match best {
             Some(best) if score < best || (score == best && other != first) => (page, Some(best)),
